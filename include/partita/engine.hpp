@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// engine, stream and allocator: where compiled partitions run and who gives them memory.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+#include "partita/types.hpp"
+
+namespace partita {
+
+/// Gives and takes the memory of every temporary and persistent buffer. Both functions must be thread-safe.
+struct allocator {
+  /// Returns null when there is no memory; `alignment` is a power of two.
+  std::function<void*(size_t size, size_t alignment)> allocate;
+  std::function<void(void*)> deallocate;
+
+  /// The aligned allocation of the C++ library.
+  static allocator standard();
+};
+
+/// The CPU with an allocator. A cheap copy; the allocator's functions must outlive what was compiled for the engine.
+class engine {
+ public:
+  explicit engine(EngineKind kind = EngineKind::cpu, allocator memory = allocator::standard())
+      : kind_(kind), memory_(std::move(memory)) {}
+  EngineKind kind() const { return kind_; }
+  const allocator& memory() const { return memory_; }
+
+ private:
+  EngineKind kind_;
+  allocator memory_;
+};
+
+/// An order of execution with its number of threads. Execution is synchronous; use one stream for each calling thread.
+class stream {
+ public:
+  /// threads 0: as many as OpenMP gives.
+  explicit stream(const engine& on, int threads = 0) : engine_(on), threads_(threads) {}
+  const engine& on() const { return engine_; }
+  int threads() const { return threads_; }
+
+ private:
+  engine engine_;
+  int threads_;
+};
+
+}  // namespace partita

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernel: one way to compute one kind of step. Rows of a table are tried in order, best first.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kernels/problem.hpp"
+#include "partita/status.hpp"
+#include "src/base/cpu.hpp"
+
+namespace partita {
+
+/// What one execution of a step gets. Addresses are those of the first element of in[i] / out[i] before its offset;
+/// null for a tensor without elements. `scratch` has Run::scratch_bytes bytes, aligned to 64.
+struct RunArgs {
+  std::span<const void* const> in;
+  std::span<void* const> out;
+  void* scratch = nullptr;
+};
+
+/// A kernel made for one problem: immutable, callable from several threads at once.
+struct Run {
+  std::function<Status(const RunArgs&)> call;
+  size_t scratch_bytes = 0;
+};
+
+/// What kernels are made for.
+struct Target {
+  Isa isa = Isa::any;       ///< best instruction set to use
+  int threads = 1;          ///< threads that will execute
+  FpMath fpmath = FpMath::strict;
+};
+
+struct Kernel {
+  const char* name;  ///< <step>_<types>_<how>[_<isa>]
+  StepKind step;
+  Isa isa;
+  /// Null where the kernel can do it, otherwise the reason.
+  const char* (*refuse)(const Problem&, const Target&);
+  Result<Run> (*make)(const Problem&, const Target&);
+};
+
+/// The table of one kind of step, best row first (kernels/tables.cpp).
+std::span<const Kernel> kernels_for(StepKind step);
+
+struct Picked {
+  const Kernel* kernel = nullptr;
+  std::vector<std::pair<std::string, std::string>> refused;  ///< better rows and why they declined
+};
+
+/// First row that accepts the problem on the target. `forced` (or empty) names the only row allowed.
+Result<Picked> pick_kernel(const Problem& problem, const Target& target, std::string_view forced = {});
+
+}  // namespace partita

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution in its three directions, for the operators of the Convolution and of the ConvTranspose family: a
+// transposed convolution is a convolution's gradient, so each operator is one of four oneDNN primitives.
+#include "kernels/onednn/rows.hpp"
+
+namespace partita::onednn {
+namespace {
+
+using dnnl::memory;
+using dnnl::prop_kind;
+
+/// The tensors of a convolution by their role, whatever the operator calls them; layouts still the user's.
+struct Roles {
+  TensorDesc wide;     ///< what the windows move over (src of a forward convolution)
+  TensorDesc narrow;   ///< one entry a window (its dst)
+  TensorDesc weights;  ///< [G,] O, I, X
+};
+
+struct Descs {
+  memory::desc wide, narrow, weights;
+};
+
+Roles roles_of(const Attrs& attrs, const TensorDesc& wide, const TensorDesc& narrow, const TensorDesc& weights) {
+  return {channel_first(wide, attrs), channel_first(narrow, attrs), weights_oix(weights, attrs)};
+}
+
+Descs descs_of(const Roles& roles) { return {desc_of(roles.wide), desc_of(roles.narrow), desc_of(roles.weights)}; }
+
+Descs free_descs(const Descs& have) {
+  return {any_layout(have.wide), any_layout(have.narrow), any_layout(have.weights)};
+}
+
+Windows windows_of(const Attrs& attrs, const Roles& roles) {
+  const int spatial = roles.wide.dims.size() - 2, rank = roles.weights.dims.size();
+  const Dims kernel(std::span<const int64_t>(roles.weights.dims).subspan(static_cast<size_t>(rank - spatial)));
+  return onednn::windows_of(attrs, roles.wide.dims, roles.narrow.dims, kernel);
+}
+
+bool is_slow(const dnnl::primitive_desc_base& desc) {
+  const std::string_view name = desc.impl_info_str();
+  return is_reference(desc) || name.find("gemm:") != std::string_view::npos;
+}
+
+/// Weights always lie as the primitive likes them (they are small, a reorder costs little). Activations stay where they
+/// are as long as there is fast code for that; otherwise the primitive chooses for all.
+template <class Describe>
+auto fastest(const Descs& have, const Describe& describe) -> decltype(describe(have, true)) {
+  Descs first = have;
+  first.weights = any_layout(have.weights);
+  auto in_place = describe(first, /*allow_empty=*/true);
+  if (in_place && !is_slow(in_place)) return in_place;
+  auto free = describe(free_descs(have), /*allow_empty=*/bool(in_place));
+  return !in_place || (free && !is_slow(free)) ? free : in_place;
+}
+
+bool has_bias(const Problem& problem) { return problem.in.size() > 2; }
+
+memory::desc bias_desc(const Problem& problem) {
+  TensorDesc bias = problem.in[2];
+  return {dims_of(bias.dims), type_of(bias.dtype), dims_of(bias.strides)};
+}
+
+dnnl::convolution_forward::primitive_desc forward_desc(const Descs& d, const memory::desc& bias, const Windows& w,
+                                                       const dnnl::primitive_attr& attr, prop_kind kind,
+                                                       bool allow_empty) {
+  return {cpu_engine(), kind,    dnnl::algorithm::convolution_direct, d.wide, d.weights, bias, d.narrow, w.strides,
+          w.dilations,  w.begin, w.end, attr, allow_empty};
+}
+
+const char* plan_transposed(const Problem& problem, const Target& target, PrimitiveRun& run) {
+  const Roles roles = roles_of(problem.attrs, problem.out[0], problem.in[0], problem.in[1]);
+  const Windows w = windows_of(problem.attrs, roles);
+  // oneDNN's deconvolution names the weights' axes from the side of the transposed convolution
+  TensorDesc weights = roles.weights;
+  const int output_axis = weights.dims.size() - roles.wide.dims.size();
+  std::swap(weights.dims[output_axis], weights.dims[output_axis + 1]);
+  std::swap(weights.strides[output_axis], weights.strides[output_axis + 1]);
+  const Descs have{desc_of(roles.wide), desc_of(roles.narrow), desc_of(weights)};
+  const memory::desc bias = has_bias(problem) ? bias_desc(problem) : memory::desc();
+  const auto desc = fastest(have, [&](const Descs& d, bool allow_empty) {
+    return dnnl::deconvolution_forward::primitive_desc(
+        cpu_engine(), prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct, d.narrow, d.weights, bias,
+        d.wide, w.strides, w.dilations, w.begin, w.end, math_attr(target), allow_empty);
+  });
+  std::vector<Operand> operands = {
+      run.reads(DNNL_ARG_SRC, run.in(problem, 0), have.narrow, desc.src_desc()),
+      run.reads(DNNL_ARG_WEIGHTS, run.in(problem, 1), have.weights, desc.weights_desc()),
+      run.writes(DNNL_ARG_DST, run.out(problem, 0), have.wide, desc.dst_desc())};
+  if (has_bias(problem)) operands.push_back(run.reads(DNNL_ARG_BIAS, run.in(problem, 2), bias));
+  run.add(desc, std::move(operands));
+  return nullptr;
+}
+
+}  // namespace
+
+const char* plan_convolution(const Problem& problem, const Target& target, PrimitiveRun& run) {
+  const Roles roles = roles_of(problem.attrs, problem.in[0], problem.out[0], problem.in[1]);
+  const Descs have = descs_of(roles);
+  const Windows w = windows_of(problem.attrs, roles);
+  const memory::desc bias = has_bias(problem) ? bias_desc(problem) : memory::desc();
+  const auto desc = fastest(have, [&](const Descs& d, bool allow_empty) {
+    return forward_desc(d, bias, w, math_attr(target), prop_kind::forward_inference, allow_empty);
+  });
+  std::vector<Operand> operands = {
+      run.reads(DNNL_ARG_SRC, run.in(problem, 0), have.wide, desc.src_desc()),
+      run.reads(DNNL_ARG_WEIGHTS, run.in(problem, 1), have.weights, desc.weights_desc()),
+      run.writes(DNNL_ARG_DST, run.out(problem, 0), have.narrow, desc.dst_desc())};
+  if (has_bias(problem)) operands.push_back(run.reads(DNNL_ARG_BIAS, run.in(problem, 2), bias));
+  run.add(desc, std::move(operands));
+  return nullptr;
+}
+
+const char* plan_convolution_backward_data(const Problem& problem, const Target& target, PrimitiveRun& run) {
+  if (problem.op == OpKind::ConvTranspose) return plan_transposed(problem, target, run);
+  const Roles roles = roles_of(problem.attrs, problem.out[0], problem.in[0], problem.in[1]);
+  const Descs have = descs_of(roles);
+  const Windows w = windows_of(problem.attrs, roles);
+  const auto attr = math_attr(target);
+  const auto hint = forward_desc(free_descs(have), {}, w, attr, prop_kind::forward_training, false);
+  const auto desc = fastest(have, [&](const Descs& d, bool allow_empty) {
+    return dnnl::convolution_backward_data::primitive_desc(cpu_engine(), dnnl::algorithm::convolution_direct, d.wide,
+                                                           d.weights, d.narrow, w.strides, w.dilations, w.begin, w.end,
+                                                           hint, attr, allow_empty);
+  });
+  run.add(desc, {run.reads(DNNL_ARG_DIFF_DST, run.in(problem, 0), have.narrow, desc.diff_dst_desc()),
+                 run.reads(DNNL_ARG_WEIGHTS, run.in(problem, 1), have.weights, desc.weights_desc()),
+                 run.writes(DNNL_ARG_DIFF_SRC, run.out(problem, 0), have.wide, desc.diff_src_desc())});
+  return nullptr;
+}
+
+const char* plan_convolution_backward_weights(const Problem& problem, const Target& target, PrimitiveRun& run) {
+  const int wide = problem.op == OpKind::ConvTransposeBackwardWeights ? 1 : 0, narrow = 1 - wide;
+  const Roles roles = roles_of(problem.attrs, problem.in[static_cast<size_t>(wide)],
+                               problem.in[static_cast<size_t>(narrow)], problem.out[0]);
+  const Descs have = descs_of(roles);
+  const Windows w = windows_of(problem.attrs, roles);
+  const auto attr = math_attr(target);
+  const auto hint = forward_desc(free_descs(have), {}, w, attr, prop_kind::forward_training, false);
+  const auto desc = fastest(have, [&](const Descs& d, bool allow_empty) {
+    return dnnl::convolution_backward_weights::primitive_desc(
+        cpu_engine(), dnnl::algorithm::convolution_direct, d.wide, d.weights, d.narrow, w.strides, w.dilations, w.begin,
+        w.end, hint, attr, allow_empty);
+  });
+  run.add(desc, {run.reads(DNNL_ARG_SRC, run.in(problem, wide), have.wide, desc.src_desc()),
+                 run.reads(DNNL_ARG_DIFF_DST, run.in(problem, narrow), have.narrow, desc.diff_dst_desc()),
+                 run.writes(DNNL_ARG_DIFF_WEIGHTS, run.out(problem, 0), have.weights, desc.diff_weights_desc())});
+  return nullptr;
+}
+
+}  // namespace partita::onednn

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Walks a tensor in the order of its memory, piece by piece, and converts each piece.
+#include "kernels/onednn/float_copy.hpp"
+
+#include <numeric>
+
+#include "src/base/dtype.hpp"
+#include "src/base/shape.hpp"
+#include "src/base/threads.hpp"
+
+namespace partita::onednn {
+namespace {
+
+constexpr int64_t kPiece = 1 << 14;  ///< elements converted in one go, so that a long run is shared by the threads
+
+/// Axes from the widest stride to the narrowest.
+std::vector<int> axes_in_memory_order(const TensorDesc& tensor) {
+  std::vector<int> order(static_cast<size_t>(tensor.dims.size()));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return tensor.strides[a] > tensor.strides[b]; });
+  return order;
+}
+
+/// A tensor as rows: `inner` elements a stride apart, for each place of the outer axes.
+struct Rows {
+  Dims outer, outer_strides;
+  int64_t inner = 1, inner_stride = 1;
+};
+
+Rows rows_of(const TensorDesc& tensor) {
+  Dims dims, strides;
+  for (int axis : axes_in_memory_order(tensor)) {
+    if (tensor.dims[axis] == 1) continue;
+    const int64_t dim = tensor.dims[axis], stride = tensor.strides[axis];
+    if (!dims.empty() && strides.back() == dim * stride) {
+      dims.back() *= dim;
+      strides.back() = stride;
+    } else {
+      dims.push_back(dim);
+      strides.push_back(stride);
+    }
+  }
+  if (dims.empty()) return {};
+  Rows rows{.outer = dims, .outer_strides = strides, .inner = dims.back(), .inner_stride = strides.back()};
+  rows.outer.erase(rows.outer.size() - 1);
+  rows.outer_strides.erase(rows.outer_strides.size() - 1);
+  return rows;
+}
+
+int64_t start_of(const Rows& rows, int64_t row) {
+  int64_t at = 0;
+  for (int axis = rows.outer.size() - 1; axis >= 0; --axis) {
+    at += row % rows.outer[axis] * rows.outer_strides[axis];
+    row /= rows.outer[axis];
+  }
+  return at;
+}
+
+/// Calls piece(element of the tensor, element of the copy, count) for all pieces; count is 1 where elements have gaps.
+template <class Piece>
+void for_each_piece(const TensorDesc& tensor, const Piece& piece) {
+  const Rows rows = rows_of(tensor);
+  const int64_t pieces = (rows.inner + kPiece - 1) / kPiece;
+  parallel_for(elements(rows.outer) * pieces, std::min(rows.inner, kPiece), [&](int64_t begin, int64_t end) {
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t first = item % pieces * kPiece, last = std::min(first + kPiece, rows.inner);
+      const int64_t row = tensor.offset + start_of(rows, item / pieces), copy = item / pieces * rows.inner;
+      if (rows.inner_stride == 1) {
+        piece(row + first, copy + first, last - first);
+      } else {
+        for (int64_t i = first; i < last; ++i) piece(row + i * rows.inner_stride, copy + i, int64_t{1});
+      }
+    }
+  });
+}
+
+}  // namespace
+
+TensorDesc float_copy_of(const TensorDesc& tensor) {
+  TensorDesc copy = tensor;
+  copy.dtype = Dtype::f32;
+  copy.offset = 0;
+  int64_t stride = 1;
+  const std::vector<int> order = axes_in_memory_order(tensor);
+  for (auto axis = order.rbegin(); axis != order.rend(); ++axis) {
+    copy.strides[*axis] = stride;
+    stride *= std::max<int64_t>(tensor.dims[*axis], 1);
+  }
+  return copy;
+}
+
+size_t float_copy_bytes(const TensorDesc& copy) { return bytes_for(Dtype::f32, elements(copy.dims)); }
+
+void copy_to_floats(const TensorDesc& from, const void* data, float* to) {
+  for_each_piece(from, [&](int64_t at, int64_t copy_at, int64_t count) {
+    load_floats(data, from.dtype, at, count, to + copy_at);
+  });
+}
+
+void copy_from_floats(const TensorDesc& to, const float* from, void* data) {
+  for_each_piece(to, [&](int64_t at, int64_t copy_at, int64_t count) {
+    store_floats(data, to.dtype, at, count, from + copy_at);
+  });
+}
+
+}  // namespace partita::onednn

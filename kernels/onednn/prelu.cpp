@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gradients of PReLU.
+#include "kernels/onednn/rows.hpp"
+
+namespace partita::onednn {
+namespace {
+
+/// The slope with the rank of src: a vector belongs to the channels, other ranks are aligned at the right.
+TensorDesc aligned_slope(TensorDesc slope, const TensorDesc& src, const Attrs& attrs) {
+  const int rank = src.dims.size();
+  const int channel = attrs.is(Attr::data_format, "NCX") ? std::min(1, rank - 1) : rank - 1;
+  if (slope.dims.size() == 1 && slope.dims[0] == src.dims[channel]) {
+    for (int axis = channel + 1; axis < rank; ++axis) slope = with_unit_axis(std::move(slope), slope.dims.size());
+  }
+  while (slope.dims.size() < rank) slope = with_unit_axis(std::move(slope), 0);
+  return slope;
+}
+
+dnnl::memory::desc slope_desc(const TensorDesc& slope, const TensorDesc& src, const Attrs& attrs) {
+  return desc_of(channel_first(aligned_slope(slope, src, attrs), attrs));
+}
+
+}  // namespace
+
+const char* plan_prelu_backward(const Problem& problem, const Target&, PrimitiveRun& run) {
+  const Attrs& attrs = problem.attrs;
+  const auto src = desc_of(channel_first(problem.in[0], attrs)), slope = slope_desc(problem.in[1], problem.in[0], attrs);
+  const auto diff_dst = desc_of(channel_first(problem.in[2], attrs));
+  const auto diff_src = desc_of(channel_first(problem.out[0], attrs));
+  const auto diff_slope = slope_desc(problem.out[1], problem.in[0], attrs);
+  const dnnl::prelu_forward::primitive_desc hint(cpu_engine(), dnnl::prop_kind::forward_training, src, slope, src,
+                                                 plain_attr());
+  const dnnl::prelu_backward::primitive_desc desc(cpu_engine(), src, slope, diff_src, diff_slope, diff_dst, hint,
+                                                  plain_attr());
+  run.add(desc, {run.reads(DNNL_ARG_SRC, run.in(problem, 0), src),
+                 run.reads(DNNL_ARG_WEIGHTS, run.in(problem, 1), slope),
+                 run.reads(DNNL_ARG_DIFF_DST, run.in(problem, 2), diff_dst),
+                 run.writes(DNNL_ARG_DIFF_SRC, run.out(problem, 0), diff_src),
+                 run.writes(DNNL_ARG_DIFF_WEIGHTS, run.out(problem, 1), diff_slope)});
+  return nullptr;
+}
+
+}  // namespace partita::onednn

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Executes collected oneDNN primitives with all temporary memory inside RunArgs::scratch.
+#include "kernels/onednn/primitive_run.hpp"
+
+#include <new>
+#include <unordered_map>
+
+#include "src/base/text.hpp"
+
+namespace partita::onednn {
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+// Streams are not thread-safe, engines are.
+dnnl::stream& thread_stream() {
+  thread_local dnnl::stream stream(cpu_engine());
+  return stream;
+}
+
+Status called(const std::vector<std::function<void(const Addresses&)>>& calls, const RunArgs& args) {
+  try {
+    const Addresses addresses(args);
+    for (const auto& call : calls) call(addresses);
+    return {};
+  } catch (const dnnl::error& error) {
+    return status_of(error);
+  } catch (const std::bad_alloc&) {
+    return fail(Code::out_of_memory, "no memory for the arguments of a oneDNN primitive");
+  }
+}
+
+}  // namespace
+
+const dnnl::engine& cpu_engine() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+void* Addresses::at(const Place& place) const {
+  const void* base = place.of == Place::Of::in    ? args_.in[place.index]
+                     : place.of == Place::Of::out ? args_.out[place.index]
+                                                  : args_.scratch;
+  return const_cast<char*>(static_cast<const char*>(base)) + place.offset_bytes;
+}
+
+Place PrimitiveRun::in(const Problem& problem, int port) const {
+  return {Place::Of::in, static_cast<size_t>(port), offset_bytes(problem.in[static_cast<size_t>(port)])};
+}
+
+Place PrimitiveRun::out(const Problem& problem, int port) const {
+  return {Place::Of::out, static_cast<size_t>(port), offset_bytes(problem.out[static_cast<size_t>(port)])};
+}
+
+Place PrimitiveRun::scratch(size_t bytes) {
+  const Place place{Place::Of::scratch, 0, temporaries_bytes_};
+  temporaries_bytes_ += aligned(bytes);
+  return place;
+}
+
+void PrimitiveRun::append(const dnnl::primitive_desc_base& desc, std::vector<Argument> arguments) {
+  scratchpad_bytes_ = std::max(scratchpad_bytes_, desc.scratchpad_desc().get_size());
+  steps_.push_back({desc, std::move(arguments), {}});
+}
+
+void PrimitiveRun::reorder(const Place& from, const dnnl::memory::desc& from_desc, const Place& to,
+                           const dnnl::memory::desc& to_desc) {
+  const dnnl::reorder::primitive_desc desc(cpu_engine(), from_desc, cpu_engine(), to_desc, plain_attr());
+  append(desc, {{DNNL_ARG_FROM, from, from_desc}, {DNNL_ARG_TO, to, to_desc}});
+}
+
+void PrimitiveRun::add(const dnnl::primitive_desc_base& desc, std::vector<Operand> operands) {
+  std::vector<Argument> arguments;
+  std::vector<std::pair<Operand, Place>> afterwards;
+  for (const Operand& operand : operands) {
+    Place place = operand.place;
+    if (operand.have != operand.want) {
+      place = scratch(operand.want.get_size());
+      if (operand.written) {
+        afterwards.emplace_back(operand, place);
+      } else {
+        reorder(operand.place, operand.have, place, operand.want);
+      }
+    }
+    arguments.push_back({operand.arg, place, operand.want});
+  }
+  append(desc, std::move(arguments));
+  slow_ |= is_reference(desc);
+  for (const auto& [operand, place] : afterwards) reorder(place, operand.want, operand.place, operand.have);
+}
+
+void PrimitiveRun::add(std::function<void(const Addresses&)> work) { steps_.push_back({{}, {}, std::move(work)}); }
+
+std::function<void(const Addresses&)> PrimitiveRun::executed(const Step& step, const Place& scratchpad) {
+  if (step.work) return step.work;
+  std::vector<Argument> arguments = step.arguments;
+  if (const dnnl::memory::desc desc = step.desc.scratchpad_desc(); desc.get_size() > 0) {
+    arguments.push_back({DNNL_ARG_SCRATCHPAD, scratchpad, desc});
+  }
+  return [primitive = dnnl::primitive(step.desc.get()), arguments = std::move(arguments)](const Addresses& addresses) {
+    std::unordered_map<int, dnnl::memory> bound;
+    for (const Argument& argument : arguments) {
+      bound.emplace(argument.arg, dnnl::memory(argument.desc, cpu_engine(), addresses.at(argument.place)));
+    }
+    primitive.execute(thread_stream(), bound);
+    thread_stream().wait();
+  };
+}
+
+Result<Run> PrimitiveRun::finish() && {
+  const Place scratchpad{Place::Of::scratch, 0, temporaries_bytes_};
+  std::vector<std::function<void(const Addresses&)>> calls;
+  try {
+    for (const Step& step : steps_) calls.push_back(executed(step, scratchpad));
+  } catch (const dnnl::error& error) {
+    return status_of(error);
+  }
+  return Run{.call = [calls = std::move(calls)](const RunArgs& args) { return called(calls, args); },
+             .scratch_bytes = temporaries_bytes_ + aligned(scratchpad_bytes_)};
+}
+
+dnnl::primitive_attr plain_attr() {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attr;
+}
+
+dnnl::primitive_attr math_attr(const Target& target) {
+  dnnl::primitive_attr attr = plain_attr();
+  switch (target.fpmath) {
+    case FpMath::strict: break;
+    case FpMath::bf16: attr.set_fpmath_mode(dnnl::fpmath_mode::bf16); break;
+    case FpMath::f16: attr.set_fpmath_mode(dnnl::fpmath_mode::f16); break;
+    case FpMath::any: attr.set_fpmath_mode(dnnl::fpmath_mode::any); break;
+    case FpMath::tf32: attr.set_fpmath_mode(dnnl::fpmath_mode::tf32); break;
+  }
+  return attr;
+}
+
+bool is_reference(const dnnl::primitive_desc_base& desc) {
+  return std::string_view(desc.impl_info_str()).substr(0, 3) == "ref";
+}
+
+Status status_of(const dnnl::error& error) {
+  const Code code = error.status == dnnl_out_of_memory       ? Code::out_of_memory
+                    : error.status == dnnl_unimplemented     ? Code::unimplemented
+                    : error.status == dnnl_invalid_arguments ? Code::invalid_arguments
+                                                             : Code::runtime_error;
+  return fail(code, str("oneDNN failed: ", error.what()));
+}
+
+}  // namespace partita::onednn

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Views of a Problem's tensors in oneDNN's axis order.
+#include "kernels/onednn/view.hpp"
+
+#include "src/base/dtype.hpp"
+
+namespace partita::onednn {
+namespace {
+
+void move_axis(TensorDesc& tensor, int from, int to) {
+  const int64_t dim = tensor.dims[from], stride = tensor.strides[from];
+  tensor.dims.erase(from);
+  tensor.strides.erase(from);
+  tensor.dims.insert(to, dim);
+  tensor.strides.insert(to, stride);
+}
+
+int64_t entry(const Dims& list, int i, int64_t absent) { return i < list.size() ? list[i] : absent; }
+
+struct Axis {
+  int64_t wide, narrow, kernel, stride, dilation, begin, end;
+};
+
+int64_t end_pad(const Axis& axis) {
+  const int64_t extent = (axis.kernel - 1) * axis.dilation + 1;
+  const int64_t room = axis.wide - extent + axis.begin + axis.end;
+  if (room >= 0 && room / axis.stride + 1 == axis.narrow) return axis.end;
+  return (axis.narrow - 1) * axis.stride + extent - axis.wide - axis.begin;
+}
+
+bool each_window_has_a_cell(const Axis& axis) {
+  for (int64_t window = 0; window < axis.narrow; ++window) {
+    bool found = false;
+    for (int64_t k = 0; k < axis.kernel && !found; ++k) {
+      const int64_t at = window * axis.stride - axis.begin + k * axis.dilation;
+      found = at >= 0 && at < axis.wide;
+    }
+    if (!found) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+dnnl::memory::data_type type_of(Dtype dtype) {
+  using type = dnnl::memory::data_type;
+  switch (dtype) {
+    case Dtype::f32: return type::f32;
+    case Dtype::bf16: return type::bf16;
+    case Dtype::f16: return type::f16;
+    case Dtype::s32: return type::s32;
+    case Dtype::s8: return type::s8;
+    case Dtype::u8: return type::u8;
+    default: return type::undef;
+  }
+}
+
+dnnl::memory::dims dims_of(const Dims& dims) { return {dims.begin(), dims.end()}; }
+
+dnnl::memory::desc desc_of(const TensorDesc& tensor) {
+  return {dims_of(tensor.dims), type_of(tensor.dtype), dims_of(tensor.strides)};
+}
+
+dnnl::memory::desc any_layout(const dnnl::memory::desc& desc) {
+  return {desc.get_dims(), desc.get_data_type(), dnnl::memory::format_tag::any};
+}
+
+size_t offset_bytes(const TensorDesc& tensor) { return bytes_for(tensor.dtype, tensor.offset); }
+
+TensorDesc channel_first(const TensorDesc& tensor, const Attrs& attrs) {
+  TensorDesc view = tensor;
+  if (!attrs.is(Attr::data_format, "NCX") && view.dims.size() > 2) move_axis(view, view.dims.size() - 1, 1);
+  return view;
+}
+
+TensorDesc weights_oix(const TensorDesc& weights, const Attrs& attrs) {
+  TensorDesc view = weights;
+  const bool spatial_first = !attrs.is(Attr::weights_format, "OIX") && !attrs.is(Attr::weights_format, "IOX");
+  if (spatial_first) {
+    const int last = view.dims.size() - 1;
+    move_axis(view, last, 0);
+    move_axis(view, last, 1);
+  }
+  const int64_t groups = attrs.i64_or(Attr::groups, 1);
+  if (groups > 1) {
+    view.dims[0] /= groups;
+    view.dims.insert(0, groups);
+    view.strides.insert(0, view.dims[1] * view.strides[0]);
+  }
+  return view;
+}
+
+TensorDesc with_unit_axis(TensorDesc tensor, int at) {
+  const int64_t stride = at < tensor.dims.size() ? tensor.dims[at] * tensor.strides[at] : 1;
+  tensor.dims.insert(at, 1);
+  tensor.strides.insert(at, stride);
+  return tensor;
+}
+
+TensorDesc dense(TensorDesc tensor) {
+  int64_t stride = 1;
+  for (int axis = tensor.dims.size() - 1; axis >= 0; --axis) {
+    tensor.strides[axis] = stride;
+    stride *= std::max<int64_t>(tensor.dims[axis], 1);
+  }
+  tensor.offset = 0;
+  return tensor;
+}
+
+Windows windows_of(const Attrs& attrs, const Dims& wide, const Dims& narrow, const Dims& kernel) {
+  const Dims strides = attrs.dims(Attr::strides), begin = attrs.dims(Attr::pads_begin);
+  const Dims end = attrs.dims(Attr::pads_end), dilations = attrs.dims(Attr::dilations);
+  Windows windows;
+  for (int i = 0; i < kernel.size(); ++i) {
+    const Axis axis{.wide = wide[i + 2],
+                    .narrow = narrow[i + 2],
+                    .kernel = kernel[i],
+                    .stride = entry(strides, i, 1),
+                    .dilation = entry(dilations, i, 1),
+                    .begin = entry(begin, i, 0),
+                    .end = entry(end, i, 0)};
+    windows.strides.push_back(axis.stride);
+    windows.dilations.push_back(axis.dilation - 1);
+    windows.begin.push_back(axis.begin);
+    windows.end.push_back(end_pad(axis));
+    windows.each_has_a_cell &= each_window_has_a_cell(axis);
+  }
+  return windows;
+}
+
+}  // namespace partita::onednn

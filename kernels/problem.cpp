@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names of step kinds and the printed form of tensor descriptions.
+#include "kernels/problem.hpp"
+
+#include <array>
+
+#include "src/base/shape.hpp"
+#include "src/base/text.hpp"
+
+namespace partita {
+namespace {
+
+constexpr std::array<std::string_view, 21> kStepNames = {
+    "none", "loop", "pool_forward", "pool_backward", "max_pool_backward", "convolution", "convolution_backward_data",
+    "convolution_backward_weights", "matmul", "softmax", "softmax_backward", "batch_norm", "batch_norm_backward",
+    "layer_norm", "layer_norm_backward", "group_norm", "reduce", "resample", "resample_backward", "prelu_backward",
+    "dropout"};
+static_assert(kStepNames.size() == static_cast<size_t>(StepKind::dropout) + 1);
+
+}  // namespace
+
+std::string_view name_of(StepKind kind) { return kStepNames[static_cast<size_t>(kind)]; }
+
+std::string text_of(const TensorDesc& desc) {
+  std::string text = str(name_of(desc.dtype), "[", text_of(desc.dims), "]");
+  if (!is_dense(desc.dims, desc.strides)) text += str("/[", text_of(desc.strides), "]");
+  if (desc.offset != 0) text += str("+", desc.offset);
+  return text;
+}
+
+}  // namespace partita

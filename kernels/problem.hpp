@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Problem: what a kernel has to compute, as plain data. One operator with concrete tensors, or a loop: a skeleton
+// (how to walk the data) with expressions (what to compute for each element).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernels/expr.hpp"
+#include "partita/types.hpp"
+#include "src/base/attrs.hpp"
+
+namespace partita {
+
+/// A tensor in memory: strides in elements, 0 where an operand is broadcast along that axis; `offset` elements are
+/// skipped at the start (a view into a larger tensor).
+struct TensorDesc {
+  Dtype dtype = Dtype::undef;
+  Dims dims;
+  Dims strides;
+  int64_t offset = 0;
+  friend bool operator==(const TensorDesc&, const TensorDesc&) = default;
+};
+
+std::string text_of(const TensorDesc& desc);
+
+/// The kinds of work; each has one table of kernels (kernels/tables.cpp).
+enum class StepKind : uint8_t {
+  none,  ///< nothing to do (End)
+  loop,  ///< element-wise over the space of its first output, any number of operands
+  pool_forward, pool_backward, max_pool_backward,
+  convolution, convolution_backward_data, convolution_backward_weights,
+  matmul,
+  softmax, softmax_backward,
+  batch_norm, batch_norm_backward,
+  layer_norm, layer_norm_backward, group_norm,
+  reduce, resample, resample_backward,
+  prelu_backward, dropout,
+};
+std::string_view name_of(StepKind kind);
+
+/// `in` and `out` start with the ports of operator `op` in port order, as the user laid them out (data_format is an
+/// attribute); further operands of `front` and `back` follow. For StepKind::loop there is no `op`: `in`/`out` are the
+/// operands of `back`, all with the dims of the loop's space.
+struct Problem {
+  StepKind step = StepKind::none;
+  OpKind op = OpKind::Wildcard;
+  Attrs attrs;  ///< complete: defaults filled, auto_pad resolved to pads, value inputs moved into attributes
+  std::vector<TensorDesc> in;
+  std::vector<TensorDesc> out;
+  /// Applied to each element the skeleton reads of its gradient (pool backward) or source (pool forward) input.
+  Expr front;
+  /// Applied to each element the skeleton computes, instead of storing it to out[0].
+  Expr back;
+
+  bool fused() const { return !front.empty() || !back.empty(); }
+};
+
+}  // namespace partita

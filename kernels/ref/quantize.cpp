@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantization between numbers and integers (or f8), in f32 as kernels do it, so that rounding agrees to the last step.
+#include <cmath>
+
+#include "kernels/ref/map.hpp"
+#include "kernels/ref/references.hpp"
+#include "src/base/check.hpp"
+#include "src/base/dtype.hpp"
+#include "src/base/shape.hpp"
+#include "src/base/text.hpp"
+
+namespace partita::ref {
+namespace {
+
+struct Operands {
+  View dst, src, scales, zps;  ///< of equal dims
+};
+
+double to_quantized(double x, double scale, double zero_point) {
+  return static_cast<double>(std::nearbyint(static_cast<float>(x) / static_cast<float>(scale))) + zero_point;
+}
+
+double from_quantized(double q, double scale, double zero_point) {
+  return static_cast<double>(static_cast<float>(q - zero_point) * static_cast<float>(scale));
+}
+
+void run(const Operands& o, bool forward) {
+  if (!forward) return map(4, from_quantized, o.dst, o.src, o.scales, o.zps);
+  if (is_integer(o.dst.dtype())) return map(4, to_quantized, o.dst, o.src, o.scales, o.zps);
+  map(4, [](double x, double scale, double) { return static_cast<double>(static_cast<float>(x) / static_cast<float>(scale)); },
+      o.dst, o.src, o.scales, o.zps);
+}
+
+/// One parameter for the tensor, or one for each place along the axis.
+View spread(const View& list, const Problem& problem, const Dims& dims) {
+  const bool per_channel = problem.attrs.is(Attr::qtype, "per_channel");
+  const int axis = per_channel ? normal_axis(problem.attrs.i64_or(Attr::axis, 1), dims.size()).value_or(0) : 0;
+  return along_axis(list, dims, axis);
+}
+
+Status with_lists(const Problem& problem, Args args, bool forward) {
+  const View dst = out_view(problem, args, 0);
+  const std::vector<float>& scales = problem.attrs.floats(Attr::scales);
+  std::vector<double> zps(scales.size(), 0);
+  if (problem.attrs.has(Attr::zps)) {
+    const std::vector<int64_t>& given = problem.attrs.ints(Attr::zps);
+    if (!given.empty()) zps.assign(given.begin(), given.end());
+  }
+  const auto view = [&](const void* data, Dtype dtype, size_t n) {
+    return spread(View({dtype, {static_cast<int64_t>(n)}, {1}, 0}, data), problem, dst.dims);
+  };
+  run({dst, in_view(problem, args, 0), view(scales.data(), Dtype::f32, scales.size()),
+       view(zps.data(), Dtype::f64, zps.size())}, forward);
+  return {};
+}
+
+void split_axis(View& view, int axis, int64_t outer_stride, int64_t inner, int64_t inner_stride) {
+  view.dims[axis] /= inner;
+  view.strides[axis] = outer_stride;
+  view.dims.insert(axis + 1, inner);
+  view.strides.insert(axis + 1, inner_stride);
+}
+
+/// Splits each axis into groups, so that a parameter has stride 0 inside its group.
+Status split_groups(Operands& o, const View& scales, const View& zps) {
+  o.scales = scales;
+  o.zps = zps;
+  for (int axis = o.dst.rank(); axis-- > 0;) {
+    const int64_t extent = o.dst.dims[axis], groups = scales.dims[axis];
+    if (groups < 1 || extent % groups != 0 || zps.dims[axis] != groups) {
+      return fail(Code::invalid_shape, str("axis ", axis, " has ", extent, " elements, which ", groups, " `scales` and ",
+                                           zps.dims[axis], " `zps` do not divide into groups"));
+    }
+    if (groups == extent) continue;
+    if (o.dst.rank() == kMaxRank) return fail(Code::unimplemented, "groups in a tensor of the highest rank");
+    const int64_t inner = extent / groups;
+    for (View* view : {&o.dst, &o.src}) split_axis(*view, axis, view->strides[axis] * inner, inner, view->strides[axis]);
+    for (View* view : {&o.scales, &o.zps}) {
+      view->dims[axis] = extent;
+      split_axis(*view, axis, view->strides[axis], inner, 0);
+    }
+  }
+  return {};
+}
+
+Status with_tensors(const Problem& problem, Args args, bool forward) {
+  static constexpr double kZero = 0;
+  Operands o{out_view(problem, args, 0), in_view(problem, args, 0), in_view(problem, args, 1), {}};
+  const bool has_zps = problem.in.size() > 2;
+  if (problem.attrs.is(Attr::qtype, "per_group")) {
+    const View zps = has_zps ? in_view(problem, args, 2)
+                             : broadcast_to(View({Dtype::f64, {}, {}, 0}, &kZero), o.scales.dims);
+    const View scales = o.scales;
+    if (scales.rank() != o.dst.rank() || zps.rank() != o.dst.rank()) {
+      return fail(Code::invalid_shape, str("`scales` and `zps` must have the rank of `src`, ", o.dst.rank()));
+    }
+    PT_TRY(split_groups(o, scales, zps));
+  } else {
+    const View zps = has_zps ? in_view(problem, args, 2) : View({Dtype::f64, {1}, {1}, 0}, &kZero);
+    o.scales = spread(o.scales, problem, o.dst.dims);
+    o.zps = spread(zps, problem, o.dst.dims);
+  }
+  run(o, forward);
+  return {};
+}
+
+}  // namespace
+
+Status quantize(const Problem& problem, Args args) { return with_lists(problem, args, true); }
+Status dequantize(const Problem& problem, Args args) { return with_lists(problem, args, false); }
+Status dynamic_quantize(const Problem& problem, Args args) { return with_tensors(problem, args, true); }
+Status dynamic_dequantize(const Problem& problem, Args args) { return with_tensors(problem, args, false); }
+
+}  // namespace partita::ref

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tables of kernels: for each kind of step its rows, best first, the reference last.
+#include <array>
+
+#include "kernels/kernel.hpp"
+#include "kernels/loop/interpreter.hpp"
+#include "kernels/onednn/rows.hpp"
+#include "kernels/ref/reference.hpp"
+
+namespace partita {
+namespace {
+
+using onednn::float_row;
+using onednn::native_row;
+
+const char* refuse_reference(const Problem& problem, const Target&) {
+  if (problem.fused()) return "references compute single operators";
+  return reference_of(problem.op) ? nullptr : "the operator has no reference";
+}
+
+Result<Run> make_reference(const Problem& problem, const Target&) {
+  return Run{.call = [problem, compute = reference_of(problem.op)](const RunArgs& args) {
+    return compute(problem, args);
+  }};
+}
+
+constexpr Kernel reference_row(const char* name, StepKind step) {
+  return {name, step, Isa::any, refuse_reference, make_reference};
+}
+
+constexpr Kernel interpreter_row(const char* name, StepKind step) {
+  return {name, step, Isa::any, refuse_interpreted, make_interpreted};
+}
+
+constexpr std::array kLoop = {interpreter_row("loop_any_interpreter", StepKind::loop)};
+
+constexpr std::array kPoolForward = {
+    native_row<onednn::plan_pool_forward>("pool_forward_float_onednn", StepKind::pool_forward),
+    float_row<onednn::plan_pool_forward>("pool_forward_any_onednn_f32", StepKind::pool_forward),
+    interpreter_row("pool_forward_any_interpreter", StepKind::pool_forward),
+    reference_row("pool_forward_any_ref", StepKind::pool_forward),
+};
+
+constexpr std::array kPoolBackward = {
+    native_row<onednn::plan_pool_backward>("pool_backward_float_onednn", StepKind::pool_backward),
+    float_row<onednn::plan_pool_backward>("pool_backward_any_onednn_f32", StepKind::pool_backward),
+    interpreter_row("pool_backward_any_interpreter", StepKind::pool_backward),
+    reference_row("pool_backward_any_ref", StepKind::pool_backward),
+};
+
+constexpr std::array kMaxPoolBackward = {
+    native_row<onednn::plan_max_pool_backward>("max_pool_backward_float_onednn", StepKind::max_pool_backward),
+    float_row<onednn::plan_max_pool_backward>("max_pool_backward_any_onednn_f32", StepKind::max_pool_backward),
+    interpreter_row("max_pool_backward_any_interpreter", StepKind::max_pool_backward),
+    reference_row("max_pool_backward_any_ref", StepKind::max_pool_backward),
+};
+
+constexpr std::array kConvolution = {
+    native_row<onednn::plan_convolution>("convolution_float_onednn", StepKind::convolution),
+    float_row<onednn::plan_convolution>("convolution_any_onednn_f32", StepKind::convolution),
+    reference_row("convolution_any_ref", StepKind::convolution),
+};
+
+constexpr std::array kConvolutionBackwardData = {
+    native_row<onednn::plan_convolution_backward_data>("convolution_backward_data_float_onednn",
+                                                       StepKind::convolution_backward_data),
+    float_row<onednn::plan_convolution_backward_data>("convolution_backward_data_any_onednn_f32",
+                                                      StepKind::convolution_backward_data),
+    reference_row("convolution_backward_data_any_ref", StepKind::convolution_backward_data),
+};
+
+constexpr std::array kConvolutionBackwardWeights = {
+    native_row<onednn::plan_convolution_backward_weights>("convolution_backward_weights_float_onednn",
+                                                          StepKind::convolution_backward_weights),
+    float_row<onednn::plan_convolution_backward_weights>("convolution_backward_weights_any_onednn_f32",
+                                                         StepKind::convolution_backward_weights),
+    reference_row("convolution_backward_weights_any_ref", StepKind::convolution_backward_weights),
+};
+
+constexpr std::array kMatmul = {
+    native_row<onednn::plan_matmul>("matmul_float_onednn", StepKind::matmul),
+    float_row<onednn::plan_matmul>("matmul_any_onednn_f32", StepKind::matmul),
+    reference_row("matmul_any_ref", StepKind::matmul),
+};
+
+constexpr std::array kSoftmax = {
+    native_row<onednn::plan_softmax>("softmax_float_onednn", StepKind::softmax),
+    float_row<onednn::plan_softmax>("softmax_any_onednn_f32", StepKind::softmax),
+    reference_row("softmax_any_ref", StepKind::softmax),
+};
+
+constexpr std::array kSoftmaxBackward = {
+    native_row<onednn::plan_softmax_backward>("softmax_backward_float_onednn", StepKind::softmax_backward),
+    float_row<onednn::plan_softmax_backward>("softmax_backward_any_onednn_f32", StepKind::softmax_backward),
+    reference_row("softmax_backward_any_ref", StepKind::softmax_backward),
+};
+
+constexpr std::array kBatchNorm = {
+    native_row<onednn::plan_batch_norm>("batch_norm_float_onednn", StepKind::batch_norm),
+    float_row<onednn::plan_batch_norm>("batch_norm_any_onednn_f32", StepKind::batch_norm),
+    reference_row("batch_norm_any_ref", StepKind::batch_norm),
+};
+
+constexpr std::array kBatchNormBackward = {
+    native_row<onednn::plan_batch_norm_backward>("batch_norm_backward_float_onednn", StepKind::batch_norm_backward),
+    float_row<onednn::plan_batch_norm_backward>("batch_norm_backward_any_onednn_f32", StepKind::batch_norm_backward),
+    reference_row("batch_norm_backward_any_ref", StepKind::batch_norm_backward),
+};
+
+constexpr std::array kLayerNorm = {
+    native_row<onednn::plan_layer_norm>("layer_norm_float_onednn", StepKind::layer_norm),
+    float_row<onednn::plan_layer_norm>("layer_norm_any_onednn_f32", StepKind::layer_norm),
+    reference_row("layer_norm_any_ref", StepKind::layer_norm),
+};
+
+constexpr std::array kLayerNormBackward = {
+    native_row<onednn::plan_layer_norm_backward>("layer_norm_backward_float_onednn", StepKind::layer_norm_backward),
+    float_row<onednn::plan_layer_norm_backward>("layer_norm_backward_any_onednn_f32", StepKind::layer_norm_backward),
+    reference_row("layer_norm_backward_any_ref", StepKind::layer_norm_backward),
+};
+
+constexpr std::array kGroupNorm = {
+    native_row<onednn::plan_group_norm>("group_norm_float_onednn", StepKind::group_norm),
+    float_row<onednn::plan_group_norm>("group_norm_any_onednn_f32", StepKind::group_norm),
+    reference_row("group_norm_any_ref", StepKind::group_norm),
+};
+
+constexpr std::array kReduce = {
+    native_row<onednn::plan_reduce>("reduce_float_onednn", StepKind::reduce),
+    float_row<onednn::plan_reduce>("reduce_any_onednn_f32", StepKind::reduce),
+    reference_row("reduce_any_ref", StepKind::reduce),
+};
+
+constexpr std::array kResample = {
+    native_row<onednn::plan_resample>("resample_float_onednn", StepKind::resample),
+    float_row<onednn::plan_resample>("resample_any_onednn_f32", StepKind::resample),
+    reference_row("resample_any_ref", StepKind::resample),
+};
+
+constexpr std::array kResampleBackward = {
+    native_row<onednn::plan_resample_backward>("resample_backward_float_onednn", StepKind::resample_backward),
+    float_row<onednn::plan_resample_backward>("resample_backward_any_onednn_f32", StepKind::resample_backward),
+    reference_row("resample_backward_any_ref", StepKind::resample_backward),
+};
+
+constexpr std::array kPreluBackward = {
+    native_row<onednn::plan_prelu_backward>("prelu_backward_float_onednn", StepKind::prelu_backward),
+    float_row<onednn::plan_prelu_backward>("prelu_backward_any_onednn_f32", StepKind::prelu_backward),
+    reference_row("prelu_backward_any_ref", StepKind::prelu_backward),
+};
+
+constexpr std::array kDropout = {reference_row("dropout_any_ref", StepKind::dropout)};
+
+}  // namespace
+
+std::span<const Kernel> kernels_for(StepKind step) {
+  switch (step) {
+    case StepKind::none: return {};
+    case StepKind::loop: return kLoop;
+    case StepKind::pool_forward: return kPoolForward;
+    case StepKind::pool_backward: return kPoolBackward;
+    case StepKind::max_pool_backward: return kMaxPoolBackward;
+    case StepKind::convolution: return kConvolution;
+    case StepKind::convolution_backward_data: return kConvolutionBackwardData;
+    case StepKind::convolution_backward_weights: return kConvolutionBackwardWeights;
+    case StepKind::matmul: return kMatmul;
+    case StepKind::softmax: return kSoftmax;
+    case StepKind::softmax_backward: return kSoftmaxBackward;
+    case StepKind::batch_norm: return kBatchNorm;
+    case StepKind::batch_norm_backward: return kBatchNormBackward;
+    case StepKind::layer_norm: return kLayerNorm;
+    case StepKind::layer_norm_backward: return kLayerNormBackward;
+    case StepKind::group_norm: return kGroupNorm;
+    case StepKind::reduce: return kReduce;
+    case StepKind::resample: return kResample;
+    case StepKind::resample_backward: return kResampleBackward;
+    case StepKind::prelu_backward: return kPreluBackward;
+    case StepKind::dropout: return kDropout;
+  }
+  return {};
+}
+
+}  // namespace partita

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lowering of a subgraph to a program: each operator becomes one step or a few loops.
+#include <cstring>
+
+#include "passes/lower/lowering.hpp"
+#include "src/base/check.hpp"
+#include "src/base/shape.hpp"
+#include "src/base/text.hpp"
+
+namespace partita {
+namespace {
+
+Status lower_op(Lowering& l) {
+  if (l.empty_outputs()) return {};
+  switch (l.op->kind) {
+    case OpKind::StaticTranspose:
+    case OpKind::StaticReshape:
+    case OpKind::Concat: return lower_movement(l);
+    case OpKind::Quantize:
+    case OpKind::Dequantize:
+    case OpKind::DynamicQuantize:
+    case OpKind::DynamicDequantize: return lower_quantization(l);
+    default: break;
+  }
+  if (l.def->expression) return lower_elementwise(l);
+  if (l.def->step == StepKind::none)
+    return fail(Code::unimplemented, str(l.def->name, " computes nothing and cannot be compiled"));
+  Step step;
+  step.problem.step = l.def->step;
+  step.problem.op = l.op->kind;
+  step.problem.attrs = l.op->attrs;
+  for (int i = 0; i < l.inputs(); ++i) {
+    step.problem.in.push_back(l.input(i));
+    step.in.push_back(l.input_buffer(i));
+  }
+  for (int o = 0; o < static_cast<int>(l.op->out.size()); ++o) {
+    step.problem.out.push_back(l.output(o));
+    step.out.push_back(l.output_buffer(o));
+  }
+  l.add_step(std::move(step));
+  return {};
+}
+
+}  // namespace
+
+TensorDesc Lowering::desc_of(int value) const {
+  const logical_tensor& t = program_.buffers[static_cast<size_t>(value)].desc;
+  return {t.dtype, t.dims, t.strides, 0};
+}
+
+int Lowering::add_temporary(Dtype dtype, const Dims& dims) {
+  program_.buffers.push_back({.role = Buffer::Role::temporary, .desc = logical_tensor(0, dtype, dims), .content = {}});
+  return static_cast<int>(program_.buffers.size()) - 1;
+}
+
+int Lowering::add_constant(const std::vector<float>& values) {
+  Buffer b{.role = Buffer::Role::constant,
+           .desc = logical_tensor(0, Dtype::f32, Dims{static_cast<int64_t>(values.size())}),
+           .content = std::vector<std::byte>(values.size() * sizeof(float))};
+  std::memcpy(b.content.data(), values.data(), b.content.size());
+  program_.buffers.push_back(std::move(b));
+  return static_cast<int>(program_.buffers.size()) - 1;
+}
+
+void Lowering::add_step(Step step) {
+  step.ops.push_back(str(def->name, " ", op->id));
+  program_.steps.push_back(std::move(step));
+}
+
+bool Lowering::empty_outputs() const {
+  for (int v : op->out)
+    if (program_.buffers[static_cast<size_t>(v)].desc.elements() > 0) return false;
+  return !op->out.empty();
+}
+
+ExprBuilder::Value LoopStep::load(const TensorDesc& desc, int buffer, bool as_float) {
+  step_.problem.in.push_back(desc);
+  step_.in.push_back(buffer);
+  ExprBuilder b = builder();
+  const auto value = b.load(static_cast<int>(step_.in.size()) - 1);
+  return as_float && desc.dtype == Dtype::s32 ? b.apply(ExprOp::to_f32, value) : value;
+}
+
+void LoopStep::store(const TensorDesc& desc, int buffer, ExprBuilder::Value value) {
+  step_.problem.out.push_back(desc);
+  step_.out.push_back(buffer);
+  builder().store(static_cast<int>(step_.out.size()) - 1, value);
+}
+
+TensorDesc spread(const TensorDesc& desc, const Dims& space) {
+  TensorDesc made{desc.dtype, space, Dims(space.size(), 0), desc.offset};
+  const int shift = space.size() - desc.dims.size();
+  PT_ASSERT(shift >= 0);
+  for (int d = 0; d < desc.dims.size(); ++d)
+    made.strides[d + shift] = desc.dims[d] == 1 && space[d + shift] != 1 ? 0 : desc.strides[d];
+  return made;
+}
+
+TensorDesc spread_along(const TensorDesc& desc, const Dims& space, int axis) {
+  TensorDesc made{desc.dtype, space, Dims(space.size(), 0), desc.offset};
+  made.strides[axis] = desc.dims[0] == 1 && space[axis] != 1 ? 0 : desc.strides[0];
+  return made;
+}
+
+int channel_axis(const Attrs& attrs, int rank) { return attrs.is(Attr::data_format, "NCX") && rank > 1 ? 1 : rank - 1; }
+
+Result<Program> lower(const Subgraph& graph) {
+  Program program;
+  for (const SubValue& v : graph.values) {
+    Buffer b;
+    b.role = v.output ? Buffer::Role::output : v.producer < 0 ? Buffer::Role::input : Buffer::Role::temporary;
+    b.tensor = v.desc.id;
+    b.desc = v.desc;
+    program.buffers.push_back(std::move(b));
+  }
+  program.inputs = graph.inputs;
+  program.outputs = graph.outputs;
+  Lowering l(graph, program);
+  for (const SubOp& o : graph.ops) {
+    l.op = &o;
+    l.def = &op_def(o.kind);
+    PT_TRY(lower_op(l).at(str("op ", o.id, " (", l.def->name, ")")));
+  }
+  return program;
+}
+
+}  // namespace partita

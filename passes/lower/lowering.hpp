@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lowering: what the lowering of one operator needs: its operator, the program under construction, views of values.
+#pragma once
+
+#include "passes/program.hpp"
+#include "src/ir/op_def.hpp"
+
+namespace partita {
+
+class Lowering {
+ public:
+  Lowering(const Subgraph& graph, Program& program) : graph_(graph), program_(program) {}
+
+  const SubOp* op = nullptr;
+  const OpDef* def = nullptr;
+
+  TensorDesc input(int port) const { return desc_of(op->in[static_cast<size_t>(port)]); }
+  TensorDesc output(int port) const { return desc_of(op->out[static_cast<size_t>(port)]); }
+  int input_buffer(int port) const { return op->in[static_cast<size_t>(port)]; }
+  int output_buffer(int port) const { return op->out[static_cast<size_t>(port)]; }
+  int inputs() const { return static_cast<int>(op->in.size()); }
+
+  /// A temporary like `dims`, dense.
+  int add_temporary(Dtype dtype, const Dims& dims);
+  /// An f32 constant of one axis.
+  int add_constant(const std::vector<float>& values);
+  void add_step(Step step);
+  bool empty_outputs() const;
+
+ private:
+  TensorDesc desc_of(int value) const;
+  const Subgraph& graph_;
+  Program& program_;
+};
+
+/// A loop under construction: operands are added with their buffers, then the expression is built on them.
+class LoopStep {
+ public:
+  LoopStep() { step_.problem.step = StepKind::loop; }
+  /// The loaded value of a new operand; integers of type s32 stay integers unless `as_float`.
+  ExprBuilder::Value load(const TensorDesc& desc, int buffer, bool as_float = true);
+  void store(const TensorDesc& desc, int buffer, ExprBuilder::Value value);
+  ExprBuilder builder() { return ExprBuilder(step_.problem.back); }
+  Step take() { return std::move(step_); }
+
+ private:
+  Step step_;
+};
+
+/// `desc` seen over `space`: right-aligned, axes of extent 1 repeated.
+TensorDesc spread(const TensorDesc& desc, const Dims& space);
+/// A 1-D `desc` along one axis of `space`.
+TensorDesc spread_along(const TensorDesc& desc, const Dims& space, int axis);
+/// The channel axis that data_format names.
+int channel_axis(const Attrs& attrs, int rank);
+
+Status lower_elementwise(Lowering& l);   ///< operators with an expression
+Status lower_movement(Lowering& l);      ///< StaticTranspose, StaticReshape, Concat
+Status lower_quantization(Lowering& l);  ///< Quantize, Dequantize and their dynamic forms
+
+}  // namespace partita

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lowering of Quantize, Dequantize, DynamicQuantize and DynamicDequantize to loops.
+//   quantize:   dst = saturate(round(src / scale) + zp)        dequantize: dst = (src - zp) * scale
+#include <algorithm>
+
+#include "passes/lower/lowering.hpp"
+#include "src/base/dtype.hpp"
+#include "src/base/shape.hpp"
+
+namespace partita {
+namespace {
+
+using Value = ExprBuilder::Value;
+
+/// A scale or zero point: one value, one along an axis, or a tensor with one entry a group.
+struct Factor {
+  TensorDesc desc;
+  int buffer = Step::kNoBuffer;
+  bool uniform = false;
+  float value = 0;
+};
+
+Factor from_list(Lowering& l, const std::vector<float>& list, const Dims& space, int axis) {
+  if (list.size() == 1) return {{}, Step::kNoBuffer, true, list[0]};
+  const int buffer = l.add_constant(list);
+  const TensorDesc desc{Dtype::f32, Dims{static_cast<int64_t>(list.size())}, Dims{1}, 0};
+  return {spread_along(desc, space, axis), buffer, false, 0};
+}
+
+/// `desc` over a space in which every grouped axis of the result is split into (groups, group extent).
+class GroupedSpace {
+ public:
+  GroupedSpace(const Dims& dims, const Dims& group) : group_(group) {
+    for (int d = 0; d < dims.size(); ++d) {
+      space_.push_back(dims[d] / group[d]);
+      if (group[d] > 1) space_.push_back(group[d]);
+    }
+  }
+  const Dims& dims() const { return space_; }
+
+  /// A tensor with one element for every element of the result.
+  TensorDesc full(const TensorDesc& desc) const {
+    TensorDesc made{desc.dtype, space_, {}, desc.offset};
+    for (int d = 0; d < desc.dims.size(); ++d) {
+      made.strides.push_back(desc.strides[d] * group_[d]);
+      if (group_[d] > 1) made.strides.push_back(desc.strides[d]);
+    }
+    return made;
+  }
+
+  /// A tensor with one element for every group.
+  TensorDesc by_group(const TensorDesc& desc) const {
+    TensorDesc made{desc.dtype, space_, {}, desc.offset};
+    for (int d = 0; d < desc.dims.size(); ++d) {
+      made.strides.push_back(desc.dims[d] == 1 ? 0 : desc.strides[d]);
+      if (group_[d] > 1) made.strides.push_back(0);
+    }
+    return made;
+  }
+
+ private:
+  Dims group_, space_;
+};
+
+Value value_of(LoopStep& loop, const Factor& f) {
+  return f.uniform ? loop.builder().constant(f.value) : loop.load(f.desc, f.buffer);
+}
+
+bool quantizes(OpKind kind) { return kind == OpKind::Quantize || kind == OpKind::DynamicQuantize; }
+
+void emit(Lowering& l, const TensorDesc& src, const TensorDesc& dst, const Factor& scale, const Factor* zp) {
+  LoopStep loop;
+  Value x = loop.load(src, l.input_buffer(0));
+  const Value s = value_of(loop, scale);
+  ExprBuilder b = loop.builder();
+  const bool shift = zp && !(zp->uniform && zp->value == 0);
+  if (quantizes(l.op->kind)) {
+    x = b.div(x, s);
+    // Rounding happens before the zero point is added: f8 types have none and round at the store.
+    if (is_integer(dst.dtype)) x = b.apply(ExprOp::round, x);
+    if (shift) x = b.add(x, value_of(loop, *zp));
+  } else {
+    if (shift) x = b.sub(x, value_of(loop, *zp));
+    x = b.mul(x, s);
+  }
+  loop.store(dst, l.output_buffer(0), x);
+  l.add_step(loop.take());
+}
+
+/// Scales and zero points are attributes.
+void lower_static(Lowering& l) {
+  const TensorDesc src = l.input(0), dst = l.output(0);
+  const Attrs& a = l.op->attrs;
+  const int axis = a.is(Attr::qtype, "per_channel") ? *normal_axis(a.i64(Attr::axis), dst.dims.size()) : 0;
+  const Factor scale = from_list(l, a.floats(Attr::scales), dst.dims, axis);
+  Factor zp{{}, Step::kNoBuffer, true, 0};
+  if (a.has(Attr::zps) && !a.ints(Attr::zps).empty()) {
+    const auto& list = a.ints(Attr::zps);
+    zp = from_list(l, std::vector<float>(list.begin(), list.end()), dst.dims, axis);
+  }
+  emit(l, src, dst, scale, &zp);
+}
+
+/// Scales and zero points are tensors: of one element, 1-D along the axis, or one element a group.
+void lower_dynamic(Lowering& l) {
+  const TensorDesc src = l.input(0), dst = l.output(0);
+  const Attrs& a = l.op->attrs;
+  const int rank = dst.dims.size();
+  auto factor = [&](int port, const GroupedSpace* grouped) -> Factor {
+    const TensorDesc desc = l.input(port);
+    if (grouped && desc.dims.size() == rank) return {grouped->by_group(desc), l.input_buffer(port), false, 0};
+    if (elements(desc.dims) == 1) {
+      const Dims& space = grouped ? grouped->dims() : dst.dims;
+      return {{desc.dtype, space, Dims(space.size(), 0), desc.offset}, l.input_buffer(port), false, 0};
+    }
+    return {spread_along(desc, dst.dims, *normal_axis(a.i64(Attr::axis), rank)), l.input_buffer(port), false, 0};
+  };
+  if (a.is(Attr::qtype, "per_group")) {
+    Dims group = a.dims(Attr::group_shape);
+    const GroupedSpace grouped(dst.dims, group);
+    const Factor scale = factor(1, &grouped), zp = l.inputs() > 2 ? factor(2, &grouped) : Factor{{}, -1, true, 0};
+    return emit(l, grouped.full(src), grouped.full(dst), scale, &zp);
+  }
+  const Factor scale = factor(1, nullptr), zp = l.inputs() > 2 ? factor(2, nullptr) : Factor{{}, -1, true, 0};
+  emit(l, src, dst, scale, &zp);
+}
+
+}  // namespace
+
+Status lower_quantization(Lowering& l) {
+  const bool fixed = l.op->kind == OpKind::Quantize || l.op->kind == OpKind::Dequantize;
+  fixed ? lower_static(l) : lower_dynamic(l);
+  return {};
+}
+
+}  // namespace partita

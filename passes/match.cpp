@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Backtracking matcher over chains; entry: match_at(). Chains are followed forwards from the first operator, side chains
+// backwards from the value they feed.
+#include "passes/match.hpp"
+
+#include <algorithm>
+#include <functional>
+
+#include "src/base/text.hpp"
+#include "src/ir/op_def.hpp"
+#include "src/ir/verify_op.hpp"
+
+namespace partita {
+namespace {
+
+using patterns::Item;
+using patterns::Pat;
+using patterns::Pattern;
+
+constexpr int kNoValue = -1;
+/// Attempts to place an operator before a pattern is given up at one start; far above what any sensible graph needs.
+constexpr int kMaxAttempts = 20000;
+
+class Matcher {
+ public:
+  using Next = std::function<bool(int value)>;
+
+  Matcher(const FinalGraph& graph, const Pattern& pattern, const Groups& groups, Match& match, Refusal* refusal)
+      : graph_(graph), pattern_(pattern), groups_(groups), match_(match), refusal_(refusal) {}
+
+  bool run(int start) {
+    start_ = start;
+    return forward(pattern_.chain.items, 0, 0, kNoValue, [&](int value) { return end_chain(value, 0); });
+  }
+
+ private:
+  const op& at(int i) const { return graph_.ops[static_cast<size_t>(i)]; }
+  const Value& value(int v) const { return graph_.values[static_cast<size_t>(v)]; }
+  int result_of(int op_index) const {
+    const auto& out = graph_.out[static_cast<size_t>(op_index)];
+    return out.empty() ? kNoValue : out[0];
+  }
+  bool matched(int op_index) const { return std::find(match_.ops.begin(), match_.ops.end(), op_index) != match_.ops.end(); }
+  bool free(int op_index) const { return groups_.of[static_cast<size_t>(op_index)] < 0 && !matched(op_index); }
+
+  /// Keeps the reason of the attempt that got furthest.
+  template <class... Parts>
+  bool refuse(const Parts&... parts) {
+    const int n = static_cast<int>(match_.ops.size());
+    if (refusal_ && (refusal_->reason.empty() || n > refusal_->matched)) *refusal_ = {n, str(parts...)};
+    return false;
+  }
+
+  /// A chain is complete: continue with the next tied chain, or apply the general rules.
+  bool end_chain(int last_value, size_t next_chain) {
+    const size_t ends = match_.ends.size();
+    if (last_value != kNoValue && value(last_value).producer >= 0) match_.ends.push_back(value(last_value).producer);
+    const bool ok = next_chain < pattern_.with.size() ? start_tied(next_chain) : accept();
+    if (!ok) match_.ends.resize(ends);
+    return ok;
+  }
+
+  /// The first item of a tied chain reads a bound value: its candidates are the users of that value.
+  bool start_tied(size_t chain) {
+    const auto& items = pattern_.with[chain].items;
+    const Item& first = items[0];
+    auto next = [&, chain](int v) { return end_chain(v, chain + 1); };
+    for (const auto& [port, side] : first.sides) {
+      const int tie = side.items.size() == 1 && !side.items[0].same.empty() ? bound(side.items[0].same) : kNoValue;
+      if (tie == kNoValue) continue;
+      for (const Use& use : value(tie).uses) {
+        if (use.port != port || !first.kinds.has(at(use.op).kind) || !free(use.op)) continue;
+        if (place(first, use.op, -1, [&](int v) { return forward(items, 1, 0, v, next); })) return true;
+      }
+      break;
+    }
+    if (first.min == 0) return next(kNoValue);
+    return refuse("no ", text_of(first.kinds), " reads the same value");
+  }
+
+  /// items[index..] from `v` on, `count` repetitions of items[index] done.
+  bool forward(const std::vector<Item>& items, size_t index, int count, int v, const Next& next) {
+    if (index == items.size()) return next(v);
+    const Item& item = items[index];
+    if (!item.bind.empty() || !item.same.empty())
+      return named(item, v, [&](int) { return forward(items, index + 1, 0, v, next); });
+    auto repeat = [&](int w) { return forward(items, index, count + 1, w, next); };
+    if (count < item.max) {
+      for (const Pat& choice : item.either)
+        if (forward(choice.items, 0, 0, v, repeat)) return true;
+      if (item.either.empty() && place_reader(item, v, repeat)) return true;
+    }
+    if (count >= item.min) return forward(items, index + 1, 0, v, next);
+    return false;
+  }
+
+  /// An operator of the item's kinds that reads `v` (the start operator where there is no value yet).
+  bool place_reader(const Item& item, int v, const Next& next) {
+    if (v == kNoValue) {
+      if (!match_.ops.empty() || !item.kinds.has(at(start_).kind)) return false;
+      return place(item, start_, -1, next);
+    }
+    bool any = false;
+    for (const Use& use : value(v).uses) {
+      if (!item.kinds.has(at(use.op).kind) || matched(use.op)) continue;
+      if (item.at >= 0 && use.port != item.at) continue;
+      any = true;
+      if (groups_.of[static_cast<size_t>(use.op)] >= 0) {
+        refuse(place_of(at(use.op)), " belongs to another partition");
+        continue;
+      }
+      if (place(item, use.op, use.port, next)) return true;
+    }
+    if (!any && item.min > 0) refuse("no ", text_of(item.kinds), " reads the result of ", producer_text(v));
+    return false;
+  }
+
+  /// Puts operator `i` into the match, entered at `port` (-1: not from the chain), and matches what feeds its sides.
+  bool place(const Item& item, int i, int port, const Next& next) {
+    if (++attempts_ > kMaxAttempts) return refuse("gave up after ", kMaxAttempts, " attempts");
+    match_.ops.push_back(i);
+    auto done = [&] { return next(result_of(i)); };
+    const bool swaps = op_def(at(i).kind).commutative && !item.sides.empty();
+    if (sides(item, i, port, 0, false, done) || (swaps && sides(item, i, port, 0, true, done))) return true;
+    match_.ops.pop_back();
+    return false;
+  }
+
+  bool sides(const Item& item, int i, int entry, size_t index, bool swapped, const std::function<bool()>& done) {
+    if (index == item.sides.size()) return done();
+    auto [port, chain] = std::pair<int, const Pat&>(item.sides[index].first, item.sides[index].second);
+    const auto& in = graph_.in[static_cast<size_t>(i)];
+    if (port == patterns::kOther) port = free_port(item, entry, static_cast<int>(in.size()));
+    else if (swapped && port < 2) port = 1 - port;
+    if (port == entry) return false;
+    if (port < 0 || port >= static_cast<int>(in.size())) {
+      if (optional(chain)) return sides(item, i, entry, index + 1, swapped, done);
+      return refuse(place_of(at(i)), " has no input ", port);
+    }
+    return backward(chain.items, static_cast<int>(chain.items.size()) - 1, 0, in[static_cast<size_t>(port)],
+                    [&](int) { return sides(item, i, entry, index + 1, swapped, done); });
+  }
+
+  /// The port that neither the chain nor a side takes.
+  static int free_port(const Item& item, int entry, int ports) {
+    for (int p = 0; p < ports; ++p) {
+      bool taken = p == entry;
+      for (const auto& side : item.sides) taken = taken || side.first == p;
+      if (!taken) return p;
+    }
+    return -1;
+  }
+
+  static bool optional(const Pat& chain) {
+    return std::all_of(chain.items.begin(), chain.items.end(), [](const Item& i) { return i.min == 0; });
+  }
+
+  /// items[..index] so that the last one produces `v`; `next` gets the value that feeds the chain.
+  bool backward(const std::vector<Item>& items, int index, int count, int v, const Next& next) {
+    if (index < 0) return next(v);
+    const Item& item = items[static_cast<size_t>(index)];
+    if (!item.bind.empty() || !item.same.empty())
+      return named(item, v, [&](int) { return backward(items, index - 1, 0, v, next); });
+    auto repeat = [&](int w) { return backward(items, index, count + 1, w, next); };
+    if (count < item.max) {
+      for (const Pat& choice : item.either)
+        if (backward(choice.items, static_cast<int>(choice.items.size()) - 1, 0, v, repeat)) return true;
+      if (item.either.empty() && place_producer(item, v, repeat)) return true;
+    }
+    if (count >= item.min) return backward(items, index - 1, 0, v, next);
+    return false;
+  }
+
+  bool place_producer(const Item& item, int v, const Next& next) {
+    const int p = value(v).producer;
+    if (p < 0 || !item.kinds.has(at(p).kind))
+      return item.min > 0 && refuse("tensor ", value(v).desc.id, " is not made by ", text_of(item.kinds));
+    if (!free(p)) return matched(p) ? false : refuse(place_of(at(p)), " belongs to another partition");
+    const auto& in = graph_.in[static_cast<size_t>(p)];
+    for (int port = 0; port < std::max(1, static_cast<int>(in.size())); ++port) {
+      if (item.at >= 0 && port != item.at) continue;
+      const bool ok = place(item, p, port, [&](int) {
+        return next(port < static_cast<int>(in.size()) ? in[static_cast<size_t>(port)] : kNoValue);
+      });
+      if (ok) return true;
+    }
+    return false;
+  }
+
+  int bound(std::string_view name) const {
+    for (const auto& [key, v] : match_.bound)
+      if (key == name) return v;
+    return kNoValue;
+  }
+
+  bool named(const Item& item, int v, const Next& next) {
+    const std::string_view name = item.bind.empty() ? item.same : item.bind;
+    const int known = bound(name);
+    if (known != kNoValue) return known == v ? next(v) : refuse("two places must read one value `", name, "` and do not");
+    if (item.bind.empty() || v == kNoValue) return refuse("value `", name, "` is not known");
+    match_.bound.emplace_back(item.bind, v);
+    if (next(v)) return true;
+    match_.bound.pop_back();
+    return false;
+  }
+
+  std::string producer_text(int v) const {
+    const int p = value(v).producer;
+    return p < 0 ? str("tensor ", value(v).desc.id) : place_of(at(p));
+  }
+
+  /// The rules of every fusion.
+  bool accept() {
+    if (match_.ops.size() < 2) return match_.ops.empty() ? false : refuse("nothing beside it fits the pattern");
+    for (int i : match_.ops) {
+      const bool end = std::find(match_.ends.begin(), match_.ends.end(), i) != match_.ends.end();
+      const int v = result_of(i);
+      if (end || pattern_.inner_outputs || v == kNoValue) continue;
+      for (const Use& use : value(v).uses)
+        if (!matched(use.op))
+          return refuse("the result of ", place_of(at(i)), " is also used by ", place_of(at(use.op)));
+    }
+    if (makes_cycle(graph_, match_.ops, groups_)) return refuse("the group would depend on itself through operators outside");
+    const char* reason = pattern_.refuse ? pattern_.refuse(graph_, match_) : nullptr;
+    return reason ? refuse(reason) : true;
+  }
+
+  const FinalGraph& graph_;
+  const Pattern& pattern_;
+  const Groups& groups_;
+  Match& match_;
+  Refusal* refusal_;
+  int start_ = 0;
+  int attempts_ = 0;
+};
+
+OpSet first_kinds(const std::vector<Item>& items) {
+  OpSet set;
+  for (const Item& item : items) {
+    set = set | item.kinds;
+    for (const Pat& choice : item.either) set = set | first_kinds(choice.items);
+    if (item.min > 0 && (!item.kinds.empty() || !item.either.empty())) break;
+  }
+  return set;
+}
+
+}  // namespace
+
+bool match_at(const FinalGraph& graph, const Pattern& pattern, int start, const Groups& groups, Match& match,
+              Refusal* refusal) {
+  match = {};
+  return Matcher(graph, pattern, groups, match, refusal).run(start);
+}
+
+OpSet start_kinds(const Pattern& pattern) { return first_kinds(pattern.chain.items); }
+
+}  // namespace partita

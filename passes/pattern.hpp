@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pattern language: chains of operators, written as engineers draw them.
+//   A > B        op(A) >> op(B)          DQ on port 0      .in(0, op(Dequantize))
+//   [B]          maybe(B)                x, used later     bind("x") .. same("x")
+//   B*, B+       many(B), some(B)        the other operand .other(..)
+//   A or B       A | B, either({p, q})   enters at port 1  .at(1)
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "partita/op.hpp"
+
+namespace partita {
+
+/// A set of operator kinds.
+class OpSet {
+ public:
+  constexpr OpSet() = default;
+  constexpr OpSet(OpKind kind) { words_[static_cast<size_t>(kind) / 64] = uint64_t{1} << (static_cast<size_t>(kind) % 64); }
+  constexpr bool has(OpKind kind) const {
+    return words_[static_cast<size_t>(kind) / 64] >> (static_cast<size_t>(kind) % 64) & 1;
+  }
+  constexpr bool empty() const { return words_[0] == 0 && words_[1] == 0; }
+  friend constexpr OpSet operator|(OpSet a, OpSet b) {
+    a.words_[0] |= b.words_[0];
+    a.words_[1] |= b.words_[1];
+    return a;
+  }
+
+ private:
+  uint64_t words_[2] = {0, 0};
+};
+constexpr OpSet operator|(OpKind a, OpKind b) { return OpSet(a) | OpSet(b); }
+/// "MatMul", "ReLU|GELU|.."
+std::string text_of(OpSet set);
+
+struct FinalGraph;
+struct Match;
+
+namespace patterns {
+
+struct Pat;
+
+/// One place in a chain: an operator of one of `kinds`, or one of the chains `either`, or only a name for the value.
+struct Item {
+  OpSet kinds;
+  std::vector<Pat> either;
+  int min = 1, max = 1;
+  std::vector<std::pair<int, Pat>> sides;  ///< (input port, chain that feeds it); port kOther: the one the chain leaves free
+  int at = -1;                             ///< input port by which the chain enters; -1: any that no side takes
+  std::string_view bind, same;
+};
+
+inline constexpr int kOther = -1;
+/// Most repetitions of many and some.
+inline constexpr int kMany = 32;
+
+/// A chain: each item reads the first output of the one before.
+struct Pat {
+  std::vector<Item> items;
+
+  /// What feeds an input port of the last item.
+  Pat in(int port, Pat producer) &&;
+  Pat other(Pat producer) &&;
+  /// The input port by which the chain enters the last item.
+  Pat at(int port) &&;
+};
+
+Pat op(OpSet kinds);
+Pat maybe(OpSet kinds);
+Pat maybe(Pat chain);
+Pat many(OpSet kinds);
+Pat many(Pat chain);
+Pat some(OpSet kinds);
+Pat either(std::vector<Pat> chains);
+/// Names the value at this place.
+Pat bind(std::string_view name);
+/// Demands that the value at this place is the one of that name.
+Pat same(std::string_view name);
+Pat operator>>(Pat a, Pat b);
+
+/// A fusion: what is grouped. How the group is compiled is the same for all.
+struct Pattern {
+  std::string_view name;
+  std::string_view text;  ///< for the docs: what it groups, in one sentence
+  Pat chain;
+  /// Further chains; the first item of each reads a value that the chains before it bound (`.in(port, same(..))`).
+  std::vector<Pat> with = {};
+  /// Values between its operators may also be used outside; they become outputs of the partition.
+  bool inner_outputs = false;
+  /// Null: take it; otherwise the reason not to.
+  const char* (*refuse)(const FinalGraph&, const Match&) = nullptr;
+};
+
+}  // namespace patterns
+
+/// Every pattern, tried in this order (passes/patterns/all.cpp).
+const std::vector<patterns::Pattern>& all_patterns();
+
+}  // namespace partita

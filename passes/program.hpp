@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Program: steps in order over numbered buffers; what a partition is lowered to.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "kernels/kernel.hpp"
+#include "src/ir/subgraph.hpp"
+
+namespace partita {
+
+/// Memory that steps read and write.
+struct Buffer {
+  enum class Role : uint8_t { input, output, temporary, constant };
+  Role role = Role::temporary;
+  uint64_t tensor = 0;             ///< id of the logical tensor (input, output)
+  logical_tensor desc;             ///< of the whole tensor
+  std::vector<std::byte> content;  ///< constant: the data
+  size_t offset = 0;               ///< temporary: place in the arena
+};
+
+/// One kernel call. in[k] / out[k] are the buffers of problem.in[k] / problem.out[k]; kNoBuffer where nothing is read.
+struct Step {
+  static constexpr int kNoBuffer = -1;
+  Problem problem;
+  std::vector<int> in, out;
+  std::vector<std::string> ops;  ///< "ReLU 7": the operators it computes
+  Picked picked;
+  Run run;
+
+  bool reads(int buffer) const;
+  bool writes(int buffer) const;
+};
+
+struct Program {
+  std::vector<Buffer> buffers;
+  std::vector<Step> steps;
+  std::vector<int> inputs, outputs;  ///< buffers of the ports
+  size_t arena_bytes = 0;            ///< temporaries and, behind them, the scratch of the hungriest step
+  size_t scratch_offset = 0;
+  std::vector<std::pair<uint64_t, uint64_t>> inplace;  ///< tensor ids (input, output) that may share memory
+};
+
+/// What a step does, for a person: operators, then the expressions.
+std::string text_of(const Step& step);
+
+/// Operators to steps; element-wise work becomes loops.
+Result<Program> lower(const Subgraph& graph);
+/// Joins loops with the loops and pooling steps they read from or feed, so that data is walked once.
+void fuse_loops(Program& program);
+/// Chooses a kernel for every step and makes it.
+Status select_kernels(Program& program, const Target& target);
+/// Places temporaries in one arena by lifetime and finds the in-place pairs.
+void plan_memory(Program& program);
+
+}  // namespace partita

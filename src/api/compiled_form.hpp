@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// CompiledForm: what stands behind a compiled_partition.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "partita/engine.hpp"
+#include "passes/partition.hpp"
+#include "src/run/executable.hpp"
+
+namespace partita {
+
+/// An executable; or, where shape inputs arrive only at execution, the request to be compiled again with their content.
+class CompiledForm {
+ public:
+  std::shared_ptr<const Partition> partition;
+  std::shared_ptr<const Executable> executable;  ///< null while it waits for shape inputs
+  std::vector<uint64_t> waits_for;
+  std::vector<logical_tensor> inputs, outputs;   ///< all fields known where there is an executable, else as given
+};
+
+}  // namespace partita

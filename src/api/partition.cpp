@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C++ interface's partition and compiled_partition.
+#include "partita/partition.hpp"
+
+#include "partita/graph.hpp"
+#include "src/api/compiled_form.hpp"
+#include "src/base/check.hpp"
+#include "src/base/text.hpp"
+#include "src/compile/compile.hpp"
+#include "src/ir/finalize.hpp"
+
+namespace partita {
+namespace {
+
+const logical_tensor* find(const std::vector<logical_tensor>& list, uint64_t id) {
+  for (const logical_tensor& t : list)
+    if (t.id == id) return &t;
+  return nullptr;
+}
+
+/// The tensors that arrived, as given at compile time where they say nothing themselves.
+std::vector<logical_tensor> described(const std::vector<logical_tensor>& compiled, std::span<const tensor> arrived) {
+  std::vector<logical_tensor> list = compiled;
+  for (logical_tensor& t : list)
+    for (const tensor& a : arrived)
+      if (a.desc.id == t.id && a.desc.shape_known()) t = a.desc;
+  return list;
+}
+
+/// Compiles with the content of the shape inputs that just arrived, and runs.
+Status execute_waiting(const CompiledForm& form, const stream& on, std::span<const tensor> inputs,
+                       std::span<const tensor> outputs) {
+  std::vector<tensor> constants;
+  for (uint64_t id : form.waits_for)
+    for (const tensor& t : inputs)
+      if (t.desc.id == id) constants.emplace_back(*find(form.inputs, id), t.data);
+  const auto in = described(form.inputs, inputs), out = described(form.outputs, outputs);
+  PT_ASSIGN(const Compiled compiled, compile(*form.partition, {in, out, constants}, 0));
+  if (!compiled.executable)
+    return fail(Code::invalid_arguments, str("no data is given for shape input ", compiled.waits_for[0]));
+  for (const logical_tensor& made : compiled.executable->outputs)
+    for (const tensor& t : outputs)
+      if (t.desc.id == made.id && !t.desc.shape_known())
+        return fail(Code::invalid_arguments,
+                    str("output tensor ", made.id, " must come with its dims: its shape ", made.text(), " is known only now"));
+  // A scratchpad of the caller was sized before the shapes were known, so it is not used.
+  return run(*compiled.executable, on, inputs, outputs, nullptr);
+}
+
+}  // namespace
+
+Result<partition> partition::of(const op& single, EngineKind kind) {
+  graph g(kind);
+  PT_TRY(g.add_op(single));
+  PT_TRY(g.finalize());
+  PT_ASSIGN(auto partitions, g.get_partitions());
+  return partitions[0];
+}
+
+uint64_t partition::id() const { return form_->id; }
+std::string_view partition::pattern() const { return form_->pattern; }
+bool partition::supported() const { return form_->supported; }
+const std::string& partition::reason() const { return form_->reason; }
+const std::vector<logical_tensor>& partition::input_ports() const { return form_->inputs; }
+const std::vector<logical_tensor>& partition::output_ports() const { return form_->outputs; }
+EngineKind partition::engine_kind() const { return form_->kind; }
+
+std::vector<uint64_t> partition::ops() const {
+  std::vector<uint64_t> ids;
+  for (const op& o : form_->ops) ids.push_back(o.id);
+  return ids;
+}
+
+Result<compiled_partition> partition::compile(std::span<const logical_tensor> inputs, std::span<const logical_tensor> outputs,
+                                              const engine& on, std::span<const tensor> constants) const {
+  if (!form_) return fail(Code::invalid_arguments, "the partition is empty");
+  if (on.kind() != form_->kind && form_->kind != EngineKind::any)
+    return fail(Code::invalid_arguments, "the engine's kind differs from the graph's");
+  auto form = std::make_shared<CompiledForm>();
+  PT_ASSIGN(Compiled compiled, partita::compile(*form_, {inputs, outputs, constants}, 0));
+  form->partition = form_;
+  form->executable = std::move(compiled.executable);
+  form->waits_for = std::move(compiled.waits_for);
+  if (form->executable) {
+    form->inputs = form->executable->inputs;
+    form->outputs = form->executable->outputs;
+  } else {
+    form->inputs.assign(inputs.begin(), inputs.end());
+    form->outputs.assign(outputs.begin(), outputs.end());
+  }
+  compiled_partition made;
+  made.form_ = std::move(form);
+  return made;
+}
+
+Result<logical_tensor> compiled_partition::query_logical_tensor(uint64_t id) const {
+  if (form_)
+    for (const auto* list : {&form_->inputs, &form_->outputs})
+      if (const logical_tensor* t = find(*list, id)) return *t;
+  return fail(Code::invalid_arguments, str("tensor ", id, " is no port of the compiled partition"));
+}
+
+std::vector<std::pair<uint64_t, uint64_t>> compiled_partition::inplace_ports() const {
+  return form_ && form_->executable ? form_->executable->program.inplace : std::vector<std::pair<uint64_t, uint64_t>>{};
+}
+
+size_t compiled_partition::scratchpad_bytes() const {
+  return form_ && form_->executable ? form_->executable->program.arena_bytes : 0;
+}
+
+const std::vector<logical_tensor>& compiled_partition::inputs() const { return form_->inputs; }
+const std::vector<logical_tensor>& compiled_partition::outputs() const { return form_->outputs; }
+
+std::vector<step_info> compiled_partition::steps() const {
+  std::vector<step_info> list;
+  if (form_ && form_->executable)
+    for (const Step& step : form_->executable->program.steps)
+      list.push_back({text_of(step), step.picked.kernel->name, step.picked.refused});
+  return list;
+}
+
+Status compiled_partition::execute(const stream& on, std::span<const tensor> inputs, std::span<const tensor> outputs,
+                                   void* scratchpad) const {
+  if (!form_) return fail(Code::invalid_arguments, "the compiled partition is empty");
+  if (!form_->executable) return execute_waiting(*form_, on, inputs, outputs);
+  return run(*form_->executable, on, inputs, outputs, scratchpad);
+}
+
+}  // namespace partita

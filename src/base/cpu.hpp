@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the processor can do, lowered by PARTITA_MAX_ISA.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace partita {
+
+/// Instruction sets kernels ask for; each includes the ones before it.
+enum class Isa : uint8_t { any, avx2, avx512 };
+
+std::string_view name_of(Isa isa);
+/// The best the machine has: avx2 means AVX2+FMA+F16C, avx512 means F, BW, DQ and VL beside it.
+Isa machine_isa();
+/// Bytes of the last-level cache; 32 MiB where it cannot be read.
+size_t last_level_cache_bytes();
+
+}  // namespace partita

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of environment switches.
+#include "src/base/env.hpp"
+
+#include <array>
+#include <cstdlib>
+
+#include "src/base/check.hpp"
+
+namespace partita {
+namespace {
+
+constexpr EnvDef kEnv[] = {
+    {Env::verbose, "PARTITA_VERBOSE", "0, 1, 2", "What is logged to stderr: nothing, compilations, executions too."},
+    {Env::force_kernel, "PARTITA_FORCE_KERNEL", "name of a kernel, or a part of it",
+     "Only kernels whose name contains the text are taken where one accepts; for tests and comparisons."},
+    {Env::max_isa, "PARTITA_MAX_ISA", "any, avx2, avx512", "Best instruction set kernels may use, at most the machine's."},
+    {Env::graph_dump, "ONEDNN_GRAPH_DUMP", "graph, subgraph, or both with a comma",
+     "Writes graphs (subgraphs at compilation) as JSON files into the current folder."},
+    {Env::cache_capacity, "DNNL_GRAPH_COMPILED_PARTITION_CACHE_CAPACITY", "a number, 1024 where not set",
+     "Compiled partitions that are kept for equal requests; 0 keeps none."},
+};
+constexpr size_t kEnvs = std::size(kEnv);
+
+std::array<std::optional<std::string>, kEnvs> read_all() {
+  std::array<std::optional<std::string>, kEnvs> values;
+  for (size_t i = 0; i < kEnvs; ++i) {
+    const char* value = std::getenv(kEnv[i].name);
+    if (value && *value) values[i] = value;
+  }
+  return values;
+}
+
+}  // namespace
+
+std::span<const EnvDef> all_env() { return kEnv; }
+
+const std::optional<std::string>& env(Env key) {
+  static const auto values = read_all();
+  const auto i = static_cast<size_t>(key);
+  PT_ASSERT(i < kEnvs && kEnv[i].key == key);
+  return values[i];
+}
+
+}  // namespace partita

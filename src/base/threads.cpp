@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// parallel_for and ThreadScope on OpenMP.
+#include "src/base/threads.hpp"
+
+#include <omp.h>
+
+#include <algorithm>
+
+namespace partita {
+namespace {
+
+/// Element operations below which waking the threads costs more than they save (about ten microseconds of work).
+constexpr int64_t kWorthThreads = 32768;
+
+bool is_small(int64_t n, int64_t cost) {
+  int64_t work = 0;
+  return !__builtin_mul_overflow(n, cost, &work) && work < kWorthThreads;
+}
+
+}  // namespace
+
+int thread_count() { return std::max(1, omp_get_max_threads()); }
+
+// OpenMP keeps the number per calling thread, and oneDNN built on OpenMP reads the same number.
+ThreadScope::ThreadScope(int threads) : before_(omp_get_max_threads()) {
+  if (threads > 0) omp_set_num_threads(threads);
+}
+
+ThreadScope::~ThreadScope() { omp_set_num_threads(before_); }
+
+void parallel_for(int64_t n, int64_t cost, const std::function<void(int64_t begin, int64_t end)>& part) {
+  if (n <= 0) return;
+  const int parts = static_cast<int>(std::min<int64_t>(thread_count(), n));
+  if (parts == 1 || is_small(n, cost) || omp_in_parallel()) return part(0, n);
+  const int64_t each = n / parts, rest = n % parts;
+  // Parts are dealt by number, not by the size of the team: OpenMP may give fewer threads than asked for.
+#pragma omp parallel for schedule(static, 1) num_threads(parts)
+  for (int p = 0; p < parts; ++p) {
+    const int64_t begin = p * each + std::min<int64_t>(p, rest);
+    part(begin, begin + each + (p < rest ? 1 : 0));
+  }
+}
+
+}  // namespace partita

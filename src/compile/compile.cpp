@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The compiler on one screen: partition -> subgraph -> program -> kernels -> memory -> executable.
+#include "src/compile/compile.hpp"
+
+#include "passes/program.hpp"
+#include "src/base/check.hpp"
+#include "src/base/cpu.hpp"
+#include "src/base/text.hpp"
+#include "src/base/threads.hpp"
+
+namespace partita {
+
+Result<Compiled> compile_uncached(const Partition& partition, const Given& given, int threads) {
+  if (!partition.supported)
+    return fail(Code::invalid_arguments, str("partition ", partition.id, " is not supported: ", partition.reason));
+  const ThreadScope scope(threads);
+  const Target target{machine_isa(), thread_count(), partition.fpmath};
+
+  PT_ASSIGN(Specialized specialized, specialize(partition, given));
+  if (!specialized.waits_for.empty()) return Compiled{nullptr, std::move(specialized.waits_for)};
+  const Subgraph& subgraph = specialized.graph;
+
+  auto executable = std::make_shared<Executable>();
+  PT_ASSIGN(executable->program, lower(subgraph));
+  fuse_loops(executable->program);
+  PT_TRY(select_kernels(executable->program, target));
+  plan_memory(executable->program);
+
+  executable->threads = target.threads;
+  executable->checks = subgraph.checks;
+  for (int v : subgraph.inputs) executable->inputs.push_back(subgraph.values[static_cast<size_t>(v)].desc);
+  for (int v : subgraph.outputs) executable->outputs.push_back(subgraph.values[static_cast<size_t>(v)].desc);
+  return Compiled{std::move(executable), {}};
+}
+
+}  // namespace partita

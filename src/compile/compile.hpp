@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// compile: from a partition and concrete tensors to an executable. The whole chain is spelled in compile.cpp.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "passes/partition.hpp"
+#include "passes/specialize.hpp"
+#include "src/run/executable.hpp"
+
+namespace partita {
+
+/// An executable, or - where `waits_for` is not empty - the ids of shape inputs whose content must arrive first.
+struct Compiled {
+  std::shared_ptr<const Executable> executable;
+  std::vector<uint64_t> waits_for;
+};
+
+/// Compiles for `threads` threads (0: as many as OpenMP gives). Looks into the compiled-partition cache first; equal
+/// concurrent requests build once. Thread-safe.
+Result<Compiled> compile(const Partition& partition, const Given& given, int threads);
+
+/// The chain itself, without the cache.
+Result<Compiled> compile_uncached(const Partition& partition, const Given& given, int threads);
+
+/// Most executables the cache keeps (least recently used go first); 0 switches it off. Default 1024.
+void set_cache_capacity(size_t executables);
+size_t cache_capacity();
+
+}  // namespace partita

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tolerances and comparison, element by element over strided tensors.
+#include "src/harness/compare.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+
+#include "src/base/shape.hpp"
+#include "src/base/text.hpp"
+#include "src/base/threads.hpp"
+
+namespace partita {
+namespace {
+
+double tolerance_of(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::f16: return 6e-3;
+    case Dtype::bf16: return 4e-2;
+    case Dtype::f8_e4m3: return 0.15;
+    case Dtype::f8_e5m2: return 0.3;
+    default: return 2e-4;
+  }
+}
+
+int64_t element_of(int64_t index, const logical_tensor& t) {
+  int64_t at = 0;
+  for (int d = t.rank() - 1; d >= 0; --d) {
+    at += index % t.dims[d] * t.strides[d];
+    index /= t.dims[d];
+  }
+  return at;
+}
+
+double root_mean_square(const Storage& s) {
+  const int64_t n = s.desc.elements();
+  // Sums of fixed parts, added in order: the same for every number of threads.
+  constexpr int64_t kPart = 65536;
+  std::vector<double> sums(static_cast<size_t>((n + kPart - 1) / kPart), 0.0);
+  parallel_for(static_cast<int64_t>(sums.size()), kPart, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p)
+      for (int64_t i = p * kPart; i < std::min(n, (p + 1) * kPart); ++i) {
+        const double x = load_as_double(s.data.get(), s.desc.dtype, element_of(i, s.desc));
+        if (std::isfinite(x)) sums[static_cast<size_t>(p)] += x * x;
+      }
+  });
+  double sum = 0;
+  for (double part : sums) sum += part;
+  return n == 0 ? 0 : std::sqrt(sum / static_cast<double>(n));
+}
+
+}  // namespace
+
+double tolerance_of(const Partition& partition) {
+  double tolerance = 0;
+  bool quantized = false;
+  for (const op& o : partition.ops) {
+    for (const auto* side : {&o.inputs, &o.outputs})
+      for (const logical_tensor& t : *side) tolerance = std::max(tolerance, tolerance_of(t.dtype));
+    quantized = quantized || o.kind == OpKind::Quantize || o.kind == OpKind::DynamicQuantize;
+  }
+  // A value near the middle between two integers may round either way, and travels on as a whole step.
+  return quantized && partition.ops.size() > 1 ? std::max(tolerance, 5e-2) : tolerance;
+}
+
+Difference compare(const Storage& got, const Storage& expected, double tolerance) {
+  const int64_t n = expected.desc.elements();
+  const Dtype dtype = expected.desc.dtype;
+  const bool exact = dtype == Dtype::boolean || dtype == Dtype::s32 || dtype == Dtype::s64;
+  const double size = root_mean_square(expected);
+  const double least = size > 0 ? size : 1;
+  Difference result;
+  int64_t first_at = n;
+  std::mutex mutex;
+  parallel_for(n, 4, [&](int64_t begin, int64_t end) {
+    Difference mine;
+    int64_t mine_at = n;
+    for (int64_t i = begin; i < end; ++i) {
+      const double e = load_as_double(expected.data.get(), dtype, element_of(i, expected.desc));
+      const double g = load_as_double(got.data.get(), dtype, element_of(i, got.desc));
+      if (e == g || (std::isnan(e) && std::isnan(g))) continue;
+      const double error = std::fabs(g - e) / std::max(std::fabs(e), least);
+      const bool ok = exact ? false : is_integer(dtype) ? std::fabs(g - e) <= 1 : error <= tolerance;
+      if (error > mine.max_error || std::isnan(error)) mine.max_error = error;
+      if (ok) continue;
+      if (mine.wrong++ == 0) {
+        mine_at = i;
+        mine.first = str("element ", i, " is ", g, ", expected ", e);
+      }
+    }
+    const std::lock_guard lock(mutex);
+    result.max_error = std::isnan(mine.max_error) ? mine.max_error : std::max(result.max_error, mine.max_error);
+    result.wrong += mine.wrong;
+    if (mine_at < first_at) {
+      first_at = mine_at;
+      result.first = mine.first;
+    }
+  });
+  if (result.wrong > 0) result.first += str(" (", result.wrong, " of ", n, " differ)");
+  return result;
+}
+
+}  // namespace partita

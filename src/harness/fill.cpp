@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Input data by type and reader.
+#include "src/harness/fill.hpp"
+
+#include <algorithm>
+
+#include "src/base/check.hpp"
+#include "src/base/hash.hpp"
+#include "src/base/shape.hpp"
+#include "src/base/text.hpp"
+#include "src/base/threads.hpp"
+#include "src/ir/op_def.hpp"
+#include "src/ir/verify_op.hpp"
+
+namespace partita {
+namespace {
+
+struct Range {
+  double low, high;
+};
+
+/// In [0, 1), from the position alone, so that threads need no order.
+double uniform(uint64_t seed, uint64_t index) {
+  return static_cast<double>(Hasher().add(seed).add(index).value() >> 11) * 0x1p-53;
+}
+
+bool contains(std::string_view name, std::string_view part) { return name.find(part) != std::string_view::npos; }
+
+/// The range that keeps a reader's result finite and meaningful.
+Range range_for(const FinalGraph& graph, const Value& value) {
+  Range range{-0.5, 0.5};
+  for (const Use& use : value.uses) {
+    const op& o = graph.ops[static_cast<size_t>(use.op)];
+    const OpDef& def = op_def(o.kind);
+    const size_t port = std::min(static_cast<size_t>(use.port), def.inputs.size() - 1);
+    const std::string_view name = def.inputs.empty() ? std::string_view() : def.inputs[port].name;
+    switch (o.kind) {
+      case OpKind::Log: case OpKind::Sqrt: case OpKind::SqrtBackward: case OpKind::Pow: case OpKind::Reciprocal:
+        if (use.port == 0) range = {0.5, 1.5};
+        break;
+      case OpKind::Divide:
+        if (use.port == 1) range = {0.5, 1.5};
+        break;
+      case OpKind::ReduceProd: range = {0.9, 1.1}; break;
+      case OpKind::SoftMaxBackward:
+        if (name == "dst") range = {0.0, 0.1};
+        break;
+      case OpKind::Dropout:
+        if (name == "probability") range = {0.25, 0.75};
+        break;
+      default: break;
+    }
+    if (contains(name, "variance")) range = {0.5, 1.5};
+    if (name == "scales") range = {0.01, 0.05};
+  }
+  return range;
+}
+
+Range integer_range(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::s8: case Dtype::s32: case Dtype::s64: return {-8, 8};
+    case Dtype::s4: return {-8, 8};
+    default: return {0, 8};
+  }
+}
+
+/// A shape input must say what the given output shape says; axes are those that the output lacks or has as 1.
+Result<std::vector<int64_t>> shape_content(const FinalGraph& graph, const Use& use, Attr attr, int64_t entries) {
+  const op& o = graph.ops[static_cast<size_t>(use.op)];
+  const Attrs& attrs = graph.attrs[static_cast<size_t>(use.op)];
+  const Value& out = graph.values[static_cast<size_t>(graph.out[static_cast<size_t>(use.op)][0])];
+  if (!out.desc.shape_known())
+    return fail(Code::invalid_shape, str(place_of(o), ": the output shape must be known to choose a content for input ", use.port));
+  std::vector<int64_t> content;
+  if (attr == Attr::sizes) {
+    const bool channel_last = attrs.is(Attr::data_format, "NXC");
+    for (int d = channel_last ? 1 : 2; d < out.desc.rank() - (channel_last ? 1 : 0); ++d) content.push_back(out.desc.dims[d]);
+  } else if (attr == Attr::axes) {
+    const Dims& src = graph.values[static_cast<size_t>(graph.in[static_cast<size_t>(use.op)][0])].desc.dims;
+    const bool keep = attrs.flag_or(Attr::keep_dims, false);
+    for (int d = 0, kept = 0; d < src.size(); ++d) {
+      const int left = out.desc.rank() - kept;
+      if (keep ? src[d] != out.desc.dims[d] : left < src.size() - d && (left == 0 || src[d] != out.desc.dims[kept])) content.push_back(d);
+      else ++kept;
+    }
+  } else {
+    content.assign(out.desc.dims.begin(), out.desc.dims.end());
+  }
+  if (static_cast<int64_t>(content.size()) != entries)
+    return fail(Code::invalid_shape, str(place_of(o), ": input ", use.port, " has ", entries, " entries, the output shape asks for ", content.size()));
+  return content;
+}
+
+}  // namespace
+
+Status fill_input(const FinalGraph& graph, int v, uint64_t seed, Storage& storage) {
+  const Value& value = graph.values[static_cast<size_t>(v)];
+  const Dtype dtype = storage.desc.dtype;
+  void* data = storage.data.get();
+  for (const Use& use : value.uses) {
+    const OpDef& def = op_def(graph.ops[static_cast<size_t>(use.op)].kind);
+    if (static_cast<size_t>(use.port) >= def.inputs.size() || def.inputs[static_cast<size_t>(use.port)].value_of == Attr{0}) continue;
+    PT_ASSIGN(const auto content, shape_content(graph, use, def.inputs[static_cast<size_t>(use.port)].value_of, storage.desc.elements()));
+    for (size_t i = 0; i < content.size(); ++i) store_from_double(data, dtype, static_cast<int64_t>(i), static_cast<double>(content[i]));
+    return {};
+  }
+  // The whole span, gaps between strided elements too.
+  const int64_t n = span_of(storage.desc.dims, storage.desc.strides);
+  const uint64_t own = Hasher().add(seed).add(value.desc.id).value();
+  if (dtype == Dtype::boolean || !is_floating(dtype)) {
+    const Range r = dtype == Dtype::boolean ? Range{0, 2} : integer_range(dtype);
+    for (int64_t i = 0; i < n; ++i)
+      store_from_double(data, dtype, i, static_cast<int64_t>(r.low + uniform(own, static_cast<uint64_t>(i)) * (r.high - r.low)));
+    return {};
+  }
+  const Range r = range_for(graph, value);
+  constexpr int64_t kRun = 1024;
+  parallel_for((n + kRun - 1) / kRun, kRun, [&](int64_t begin, int64_t end) {
+    float numbers[kRun];
+    for (int64_t run = begin; run < end; ++run) {
+      const int64_t first = run * kRun, count = std::min(kRun, n - first);
+      for (int64_t i = 0; i < count; ++i)
+        numbers[i] = static_cast<float>(r.low + uniform(own, static_cast<uint64_t>(first + i)) * (r.high - r.low));
+      store_floats(data, dtype, first, count, numbers);
+    }
+  });
+  return {};
+}
+
+}  // namespace partita

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Executable: a compiled program, ready to run; immutable and shared between threads.
+#pragma once
+
+#include <span>
+
+#include "partita/engine.hpp"
+#include "partita/status.hpp"
+#include "partita/tensor.hpp"
+#include "passes/program.hpp"
+
+namespace partita {
+
+struct Executable {
+  Program program;
+  std::vector<ShapeCheck> checks;
+  std::vector<logical_tensor> inputs, outputs;  ///< ports, all fields known
+  int threads = 1;  ///< most threads it may run on: scratch was sized for them
+};
+
+/// Binds tensors by id and runs the steps. `scratchpad`: arena_bytes bytes aligned to 64, or null to take them from the
+/// stream's allocator. Errors: invalid_arguments, invalid_shape, out_of_memory, and what a kernel answers.
+Status run(const Executable& executable, const stream& on, std::span<const tensor> inputs, std::span<const tensor> outputs,
+           void* scratchpad);
+
+}  // namespace partita

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions on oneDNN against the reference: six operators, both formats, groups, dilations, asymmetric pads.
+#include <gtest/gtest.h>
+
+#include "tests/support/random_windows.hpp"
+
+namespace partita::test {
+namespace {
+
+struct Conv {
+  Geometry geometry;
+  bool channel_last, spatial_first, scattered;
+  int64_t batch, groups, wide_channels, narrow_channels;
+  Dtype dtype;
+};
+
+Conv random_conv(Random& random, Dtype dtype) {
+  Conv c{};
+  c.geometry = random_geometry(random, {});
+  c.channel_last = random.coin();
+  c.spatial_first = random.coin();
+  c.scattered = random.whole(0, 2) == 0;
+  c.batch = random.whole(1, 2);
+  c.groups = random.pick<int64_t>({1, 1, 2, 3});
+  c.wide_channels = c.groups * random.pick<int64_t>({1, 2, 3, 16});
+  c.narrow_channels = c.groups * random.pick<int64_t>({1, 2, 5, 16});
+  c.dtype = dtype;
+  return c;
+}
+
+TensorDesc desc(const Conv& c, const Dims& dims, Random& random) {
+  return c.scattered ? scattered_desc(c.dtype, dims, random) : dense_desc(c.dtype, dims);
+}
+
+TensorDesc wide(const Conv& c, Random& random) {
+  return desc(c, activation_dims(c.batch, c.wide_channels, c.geometry.wide, c.channel_last), random);
+}
+
+TensorDesc narrow(const Conv& c, Random& random) {
+  return desc(c, activation_dims(c.batch, c.narrow_channels, c.geometry.narrow, c.channel_last), random);
+}
+
+TensorDesc weights(const Conv& c, Random& random) {
+  Dims dims{std::span<const int64_t>(c.geometry.kernel)};
+  const int at = c.spatial_first ? dims.size() : 0;
+  dims.insert(at, c.spatial_first ? c.wide_channels / c.groups : c.narrow_channels);
+  dims.insert(at + 1, c.spatial_first ? c.narrow_channels : c.wide_channels / c.groups);
+  return desc(c, dims, random);
+}
+
+Problem problem_of(const Conv& c, StepKind step, OpKind op, bool transposed) {
+  Problem problem = problem_for(step, op);
+  problem.attrs = window_attrs(c.geometry, c.channel_last);
+  problem.attrs.set(Attr::groups, c.groups);
+  const char* format = transposed ? (c.spatial_first ? "XOI" : "IOX") : (c.spatial_first ? "XIO" : "OIX");
+  problem.attrs.set(Attr::weights_format, std::string(format));
+  return problem;
+}
+
+void check(Dtype dtype, uint64_t first_seed, const std::function<Problem(const Conv&, Random&)>& make) {
+  for (uint64_t seed = first_seed; seed < first_seed + 40; ++seed) {
+    Random random(seed);
+    const Conv c = random_conv(random, dtype);
+    expect_rows_agree(make(c, random), random, {.tolerance_factor = 2});
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+class onednn_convolution : public testing::TestWithParam<Dtype> {};
+
+TEST_P(onednn_convolution, convolution_agrees_with_the_reference) {
+  check(GetParam(), 100, [](const Conv& c, Random& random) {
+    Problem p = problem_of(c, StepKind::convolution, OpKind::Convolution, false);
+    p.in = {wide(c, random), weights(c, random)};
+    if (random.coin()) p.in.push_back(dense_desc(c.dtype, {c.narrow_channels}));
+    p.out = {narrow(c, random)};
+    return p;
+  });
+}
+
+TEST_P(onednn_convolution, gradient_of_the_data_agrees_with_the_reference) {
+  check(GetParam(), 200, [](const Conv& c, Random& random) {
+    Problem p = problem_of(c, StepKind::convolution_backward_data, OpKind::ConvolutionBackwardData, false);
+    p.in = {narrow(c, random), weights(c, random)};
+    p.out = {wide(c, random)};
+    p.attrs.set(Attr::output_padding, c.geometry.leftover);
+    if (random.coin()) p.in.push_back(dense_desc(Dtype::s32, {p.out[0].dims.size()}));
+    return p;
+  });
+}
+
+TEST_P(onednn_convolution, gradient_of_the_weights_agrees_with_the_reference) {
+  check(GetParam(), 300, [](const Conv& c, Random& random) {
+    Problem p = problem_of(c, StepKind::convolution_backward_weights, OpKind::ConvolutionBackwardWeights, false);
+    p.in = {wide(c, random), narrow(c, random)};
+    p.out = {weights(c, random)};
+    return p;
+  });
+}
+
+TEST_P(onednn_convolution, transposed_convolution_agrees_with_the_reference) {
+  check(GetParam(), 400, [](const Conv& c, Random& random) {
+    Problem p = problem_of(c, StepKind::convolution_backward_data, OpKind::ConvTranspose, true);
+    p.in = {narrow(c, random), weights(c, random)};
+    if (random.coin()) p.in.push_back(dense_desc(c.dtype, {c.wide_channels}));
+    p.out = {wide(c, random)};
+    p.attrs.set(Attr::output_padding, c.geometry.leftover);
+    return p;
+  });
+}
+
+TEST_P(onednn_convolution, gradient_of_the_transposed_data_agrees_with_the_reference) {
+  check(GetParam(), 500, [](const Conv& c, Random& random) {
+    Problem p = problem_of(c, StepKind::convolution, OpKind::ConvTransposeBackwardData, true);
+    p.in = {wide(c, random), weights(c, random)};
+    p.out = {narrow(c, random)};
+    return p;
+  });
+}
+
+TEST_P(onednn_convolution, gradient_of_the_transposed_weights_agrees_with_the_reference) {
+  check(GetParam(), 600, [](const Conv& c, Random& random) {
+    Problem p = problem_of(c, StepKind::convolution_backward_weights, OpKind::ConvTransposeBackwardWeights, true);
+    p.in = {narrow(c, random), wide(c, random)};
+    p.out = {weights(c, random)};
+    return p;
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(types, onednn_convolution, testing::Values(Dtype::f32, Dtype::bf16, Dtype::f16),
+                         [](const auto& info) { return std::string(name_of(info.param)); });
+
+}  // namespace
+}  // namespace partita::test

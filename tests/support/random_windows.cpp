@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random sizes, strides, dilations and pads that fit together.
+#include "tests/support/random_windows.hpp"
+
+namespace partita::test {
+namespace {
+
+/// False where the drawn numbers give no window, or (in a rounded-up size) a window without cells.
+bool add_axis(Random& random, const GeometryLimits& limits, Geometry& g) {
+  const int64_t wide = random.whole(1, 9), kernel = random.whole(1, 3), stride = random.whole(1, 3);
+  const int64_t dilation = limits.dilated ? random.pick<int64_t>({1, 1, 2}) : 1;
+  const int64_t extent = (kernel - 1) * dilation + 1;
+  const int64_t most = limits.pads_below_kernel ? std::min<int64_t>(extent - 1, 2) : 2;
+  const int64_t begin = random.whole(0, most), end = random.whole(0, most);
+  const int64_t room = wide + begin + end - extent;
+  if (room < 0) return false;
+  const int64_t narrow = (limits.round_up ? (room + stride - 1) / stride : room / stride) + 1;
+  const bool last_has_a_cell = (narrow - 1) * stride - begin < wide;
+  if (limits.pads_below_kernel && !last_has_a_cell) return false;
+  g.wide.push_back(wide);
+  g.narrow.push_back(narrow);
+  g.kernel.push_back(kernel);
+  g.strides.push_back(stride);
+  g.dilations.push_back(dilation);
+  g.pads_begin.push_back(begin);
+  g.pads_end.push_back(end);
+  g.leftover.push_back(limits.round_up ? 0 : room % stride);
+  return true;
+}
+
+}  // namespace
+
+Geometry random_geometry(Random& random, const GeometryLimits& limits) {
+  Geometry geometry;
+  const int64_t axes = random.whole(limits.min_axes, limits.max_axes);
+  while (static_cast<int64_t>(geometry.wide.size()) < axes) add_axis(random, limits, geometry);
+  return geometry;
+}
+
+Attrs window_attrs(const Geometry& geometry, bool channel_last) {
+  Attrs attrs;
+  attrs.set(Attr::strides, geometry.strides);
+  attrs.set(Attr::pads_begin, geometry.pads_begin);
+  attrs.set(Attr::pads_end, geometry.pads_end);
+  attrs.set(Attr::dilations, geometry.dilations);
+  attrs.set(Attr::auto_pad, std::string("None"));
+  attrs.set(Attr::data_format, std::string(channel_last ? "NXC" : "NCX"));
+  return attrs;
+}
+
+Dims activation_dims(int64_t batch, int64_t channels, const std::vector<int64_t>& spatial, bool channel_last) {
+  Dims dims{batch};
+  if (!channel_last) dims.push_back(channels);
+  for (int64_t size : spatial) dims.push_back(size);
+  if (channel_last) dims.push_back(channels);
+  return dims;
+}
+
+}  // namespace partita::test

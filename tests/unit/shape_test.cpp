@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arithmetic on dims and strides, and logical tensors built on it.
+#include "src/base/shape.hpp"
+
+#include <gtest/gtest.h>
+
+#include "partita/logical_tensor.hpp"
+
+namespace partita {
+namespace {
+
+TEST(shape, counting_elements_notices_overflow) {
+  EXPECT_EQ(checked_elements({}), 1);
+  EXPECT_EQ(checked_elements({2, 3}), 6);
+  EXPECT_EQ(checked_elements({int64_t{1} << 32, int64_t{1} << 31}), std::nullopt);
+  EXPECT_EQ(checked_elements({int64_t{1} << 32, (int64_t{1} << 31) - 1}), (int64_t{1} << 32) * ((int64_t{1} << 31) - 1));
+  EXPECT_EQ(checked_elements({int64_t{1} << 62, 4, 0}), 0);
+  EXPECT_EQ(checked_elements({2, -1}), std::nullopt);
+  EXPECT_EQ(checked_elements({0, kUnknownDim}), std::nullopt);
+}
+
+TEST(shape, broadcasting_is_that_of_numpy) {
+  struct Case {
+    Dims a, b;
+    std::optional<Dims> out;
+  };
+  const Case cases[] = {
+      {{2, 3}, {2, 3}, Dims{2, 3}}, {{2, 3}, {3}, Dims{2, 3}},       {{2, 1}, {1, 3}, Dims{2, 3}},
+      {{}, {4}, Dims{4}},           {{}, {}, Dims{}},                {{2}, {3}, std::nullopt},
+      {{0}, {1}, Dims{0}},          {{0}, {2}, std::nullopt},        {{kUnknownDim, 3}, {2, 1}, Dims{kUnknownDim, 3}},
+      {{5, 1, 2}, {4, 1}, Dims{5, 4, 2}},
+  };
+  for (const Case& c : cases) {
+    EXPECT_EQ(broadcast(c.a, c.b), c.out);
+    EXPECT_EQ(broadcast(c.b, c.a), c.out);
+  }
+}
+
+TEST(shape, strides_are_dense_when_axes_of_one_element_are_left_out) {
+  EXPECT_EQ(dense_strides({2, 3, 4}), (Dims{12, 4, 1}));
+  EXPECT_EQ(dense_strides({2, 0, 4}), (Dims{4, 4, 1}));
+  EXPECT_EQ(dense_strides({}), Dims{});
+  EXPECT_TRUE(is_dense({2, 3}, {3, 1}));
+  EXPECT_TRUE(is_dense({2, 1, 3}, {3, 77, 1}));
+  EXPECT_FALSE(is_dense({2, 3}, {1, 2}));
+  EXPECT_FALSE(is_dense({2, 3}, {4, 1}));
+  EXPECT_TRUE(is_dense({0, 3}, {9, 9}));
+  EXPECT_FALSE(is_dense({2, 3}, {1}));
+}
+
+TEST(shape, the_span_reaches_to_the_last_element) {
+  EXPECT_EQ(span_of({2, 3}, {3, 1}), 6);
+  EXPECT_EQ(span_of({2, 3}, {10, 1}), 13);
+  EXPECT_EQ(span_of({}, {}), 1);
+  EXPECT_EQ(span_of({2, 0}, {3, 1}), 0);
+}
+
+TEST(shape, axes_and_permutations) {
+  EXPECT_EQ(normal_axis(-1, 3), 2);
+  EXPECT_EQ(normal_axis(2, 3), 2);
+  EXPECT_EQ(normal_axis(3, 3), std::nullopt);
+  EXPECT_EQ(normal_axis(-4, 3), std::nullopt);
+  EXPECT_EQ(normal_axis(0, 0), std::nullopt);
+  EXPECT_EQ(permuted({5, 6, 7}, {2, 0, 1}), (Dims{7, 5, 6}));
+  EXPECT_TRUE(all_known({1, 2}) && !all_known({1, kUnknownDim}));
+}
+
+TEST(logical_tensor, constructors_fill_what_follows_from_their_arguments) {
+  const logical_tensor unknown(3, Dtype::f32);
+  EXPECT_FALSE(unknown.rank_known);
+  EXPECT_EQ(unknown.text(), "f32[?]");
+  const logical_tensor dense(3, Dtype::f32, {2, 3});
+  EXPECT_EQ(dense.strides, (Dims{3, 1}));
+  EXPECT_TRUE(dense.shape_known() && dense.strides_known());
+  const logical_tensor partly(3, Dtype::bf16, {2, kUnknownDim});
+  EXPECT_EQ(partly.strides, (Dims{kUnknownDim, kUnknownDim}));
+  EXPECT_FALSE(partly.shape_known() || partly.strides_known());
+  EXPECT_EQ(partly.text(), "bf16[2,?]");
+  const logical_tensor any(3, Dtype::f32, {2, 3}, Layout::any);
+  EXPECT_TRUE(any.shape_known() && !any.strides_known());
+  const logical_tensor scalar(3, Dtype::s32, Dims{});
+  EXPECT_TRUE(scalar.strides_known());
+  EXPECT_EQ(scalar.elements(), 1);
+  EXPECT_EQ(scalar.text(), "s32[]");
+}
+
+TEST(logical_tensor, the_size_covers_every_element) {
+  EXPECT_EQ(logical_tensor(1, Dtype::f32, Dims{}).size_bytes(), 4u);
+  EXPECT_EQ(logical_tensor(1, Dtype::f32, {2, 3}).size_bytes(), 24u);
+  EXPECT_EQ(logical_tensor(1, Dtype::f32, {2, 3}, Layout::any).size_bytes(), 24u);
+  EXPECT_EQ(logical_tensor(1, Dtype::f32, {2, 0}).size_bytes(), 0u);
+  EXPECT_EQ(logical_tensor(1, Dtype::f32, {2, 3}, {10, 1}).size_bytes(), 80u);   // the largest dim times stride
+  EXPECT_EQ(logical_tensor(1, Dtype::f32, {1, 3}, {99, 1}).size_bytes(), 12u);   // a dim of one has no distance
+  EXPECT_EQ(logical_tensor(1, Dtype::f32, {4, 4}, {1, 1}).size_bytes(), 28u);    // overlapping rows: the last element
+  EXPECT_EQ(logical_tensor(1, Dtype::s4, {3}).size_bytes(), 2u);
+  EXPECT_EQ(logical_tensor(1, Dtype::u4, {5, 3}).size_bytes(), 8u);
+  const int64_t big = int64_t{1} << 40;
+  EXPECT_EQ(logical_tensor(1, Dtype::f32, {big, big}).size_bytes(), std::numeric_limits<size_t>::max());
+}
+
+TEST(logical_tensor, equality_ignores_fields_without_meaning) {
+  logical_tensor a(1, Dtype::f32, {2, 3}), b = a;
+  EXPECT_EQ(a, b);
+  b.layout_id = 9;
+  EXPECT_EQ(a, b);
+  b.strides = {1, 2};
+  EXPECT_FALSE(a == b);
+  a.layout = b.layout = Layout::any;
+  EXPECT_EQ(a, b);
+  a.layout = b.layout = Layout::opaque;
+  EXPECT_FALSE(a == b);
+  logical_tensor c(1, Dtype::f32), d(1, Dtype::f32);
+  d.dims = {7};
+  EXPECT_EQ(c, d);
+  d.property = Property::constant;
+  EXPECT_FALSE(c == d);
+}
+
+}  // namespace
+}  // namespace partita
