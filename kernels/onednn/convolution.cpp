@@ -42,15 +42,20 @@ bool is_slow(const dnnl::primitive_desc_base& desc) {
 }
 
 /// Weights always lie as the primitive likes them (they are small, a reorder costs little). Activations stay where they
-/// are as long as there is fast code for that; otherwise the primitive chooses for all.
+/// are as long as there is fast code for that; otherwise the primitive chooses for all. Tensors with gaps are always
+/// copied: no fast code takes them, and oneDNN's deconvolution with bias writes out of bounds there.
 template <class Describe>
-auto fastest(const Descs& have, const Describe& describe) -> decltype(describe(have, true)) {
-  Descs first = have;
-  first.weights = any_layout(have.weights);
+auto fastest(const Roles& roles, const Descs& have, const Describe& describe) -> decltype(describe(have, true)) {
+  const Descs first{desc_of(compact(roles.wide)), desc_of(compact(roles.narrow)), any_layout(have.weights)};
   auto in_place = describe(first, /*allow_empty=*/true);
   if (in_place && !is_slow(in_place)) return in_place;
   auto free = describe(free_descs(have), /*allow_empty=*/bool(in_place));
   return !in_place || (free && !is_slow(free)) ? free : in_place;
+}
+
+/// oneDNN's bf16 kernels multiply scratch memory they have not written by zero: what is left there must not be NaN.
+PrimitiveRun::Scratchpad scratchpad_for(const Roles& roles) {
+  return roles.wide.dtype == Dtype::f32 ? PrimitiveRun::Scratchpad::anything : PrimitiveRun::Scratchpad::zeros;
 }
 
 bool has_bias(const Problem& problem) { return problem.in.size() > 2; }
@@ -77,7 +82,7 @@ const char* plan_transposed(const Problem& problem, const Target& target, Primit
   std::swap(weights.strides[output_axis], weights.strides[output_axis + 1]);
   const Descs have{desc_of(roles.wide), desc_of(roles.narrow), desc_of(weights)};
   const memory::desc bias = has_bias(problem) ? bias_desc(problem) : memory::desc();
-  const auto desc = fastest(have, [&](const Descs& d, bool allow_empty) {
+  const auto desc = fastest(roles, have, [&](const Descs& d, bool allow_empty) {
     return dnnl::deconvolution_forward::primitive_desc(
         cpu_engine(), prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct, d.narrow, d.weights, bias,
         d.wide, w.strides, w.dilations, w.begin, w.end, math_attr(target), allow_empty);
@@ -87,7 +92,7 @@ const char* plan_transposed(const Problem& problem, const Target& target, Primit
       run.reads(DNNL_ARG_WEIGHTS, run.in(problem, 1), have.weights, desc.weights_desc()),
       run.writes(DNNL_ARG_DST, run.out(problem, 0), have.wide, desc.dst_desc())};
   if (has_bias(problem)) operands.push_back(run.reads(DNNL_ARG_BIAS, run.in(problem, 2), bias));
-  run.add(desc, std::move(operands));
+  run.add(desc, std::move(operands), scratchpad_for(roles));
   return nullptr;
 }
 
@@ -98,7 +103,7 @@ const char* plan_convolution(const Problem& problem, const Target& target, Primi
   const Descs have = descs_of(roles);
   const Windows w = windows_of(problem.attrs, roles);
   const memory::desc bias = has_bias(problem) ? bias_desc(problem) : memory::desc();
-  const auto desc = fastest(have, [&](const Descs& d, bool allow_empty) {
+  const auto desc = fastest(roles, have, [&](const Descs& d, bool allow_empty) {
     return forward_desc(d, bias, w, math_attr(target), prop_kind::forward_inference, allow_empty);
   });
   std::vector<Operand> operands = {
@@ -106,7 +111,7 @@ const char* plan_convolution(const Problem& problem, const Target& target, Primi
       run.reads(DNNL_ARG_WEIGHTS, run.in(problem, 1), have.weights, desc.weights_desc()),
       run.writes(DNNL_ARG_DST, run.out(problem, 0), have.narrow, desc.dst_desc())};
   if (has_bias(problem)) operands.push_back(run.reads(DNNL_ARG_BIAS, run.in(problem, 2), bias));
-  run.add(desc, std::move(operands));
+  run.add(desc, std::move(operands), scratchpad_for(roles));
   return nullptr;
 }
 
@@ -117,14 +122,15 @@ const char* plan_convolution_backward_data(const Problem& problem, const Target&
   const Windows w = windows_of(problem.attrs, roles);
   const auto attr = math_attr(target);
   const auto hint = forward_desc(free_descs(have), {}, w, attr, prop_kind::forward_training, false);
-  const auto desc = fastest(have, [&](const Descs& d, bool allow_empty) {
+  const auto desc = fastest(roles, have, [&](const Descs& d, bool allow_empty) {
     return dnnl::convolution_backward_data::primitive_desc(cpu_engine(), dnnl::algorithm::convolution_direct, d.wide,
                                                            d.weights, d.narrow, w.strides, w.dilations, w.begin, w.end,
                                                            hint, attr, allow_empty);
   });
   run.add(desc, {run.reads(DNNL_ARG_DIFF_DST, run.in(problem, 0), have.narrow, desc.diff_dst_desc()),
                  run.reads(DNNL_ARG_WEIGHTS, run.in(problem, 1), have.weights, desc.weights_desc()),
-                 run.writes(DNNL_ARG_DIFF_SRC, run.out(problem, 0), have.wide, desc.diff_src_desc())});
+                 run.writes(DNNL_ARG_DIFF_SRC, run.out(problem, 0), have.wide, desc.diff_src_desc())},
+          scratchpad_for(roles));
   return nullptr;
 }
 
@@ -136,14 +142,15 @@ const char* plan_convolution_backward_weights(const Problem& problem, const Targ
   const Windows w = windows_of(problem.attrs, roles);
   const auto attr = math_attr(target);
   const auto hint = forward_desc(free_descs(have), {}, w, attr, prop_kind::forward_training, false);
-  const auto desc = fastest(have, [&](const Descs& d, bool allow_empty) {
+  const auto desc = fastest(roles, have, [&](const Descs& d, bool allow_empty) {
     return dnnl::convolution_backward_weights::primitive_desc(
         cpu_engine(), dnnl::algorithm::convolution_direct, d.wide, d.weights, d.narrow, w.strides, w.dilations, w.begin,
         w.end, hint, attr, allow_empty);
   });
   run.add(desc, {run.reads(DNNL_ARG_SRC, run.in(problem, wide), have.wide, desc.src_desc()),
                  run.reads(DNNL_ARG_DIFF_DST, run.in(problem, narrow), have.narrow, desc.diff_dst_desc()),
-                 run.writes(DNNL_ARG_DIFF_WEIGHTS, run.out(problem, 0), have.weights, desc.diff_weights_desc())});
+                 run.writes(DNNL_ARG_DIFF_WEIGHTS, run.out(problem, 0), have.weights, desc.diff_weights_desc())},
+          scratchpad_for(roles));
   return nullptr;
 }
 

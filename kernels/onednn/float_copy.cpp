@@ -2,8 +2,7 @@
 // Walks a tensor in the order of its memory, piece by piece, and converts each piece.
 #include "kernels/onednn/float_copy.hpp"
 
-#include <numeric>
-
+#include "kernels/onednn/view.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/threads.hpp"
@@ -12,14 +11,6 @@ namespace partita::onednn {
 namespace {
 
 constexpr int64_t kPiece = 1 << 14;  ///< elements converted in one go, so that a long run is shared by the threads
-
-/// Axes from the widest stride to the narrowest.
-std::vector<int> axes_in_memory_order(const TensorDesc& tensor) {
-  std::vector<int> order(static_cast<size_t>(tensor.dims.size()));
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return tensor.strides[a] > tensor.strides[b]; });
-  return order;
-}
 
 /// A tensor as rows: `inner` elements a stride apart, for each place of the outer axes.
 struct Rows {
@@ -77,15 +68,8 @@ void for_each_piece(const TensorDesc& tensor, const Piece& piece) {
 }  // namespace
 
 TensorDesc float_copy_of(const TensorDesc& tensor) {
-  TensorDesc copy = tensor;
+  TensorDesc copy = compact(tensor);
   copy.dtype = Dtype::f32;
-  copy.offset = 0;
-  int64_t stride = 1;
-  const std::vector<int> order = axes_in_memory_order(tensor);
-  for (auto axis = order.rbegin(); axis != order.rend(); ++axis) {
-    copy.strides[*axis] = stride;
-    stride *= std::max<int64_t>(tensor.dims[*axis], 1);
-  }
   return copy;
 }
 

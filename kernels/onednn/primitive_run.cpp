@@ -2,6 +2,7 @@
 // Executes collected oneDNN primitives with all temporary memory inside RunArgs::scratch.
 #include "kernels/onednn/primitive_run.hpp"
 
+#include <cstring>
 #include <new>
 #include <unordered_map>
 
@@ -60,18 +61,20 @@ Place PrimitiveRun::scratch(size_t bytes) {
   return place;
 }
 
-void PrimitiveRun::append(const dnnl::primitive_desc_base& desc, std::vector<Argument> arguments) {
+void PrimitiveRun::append(const dnnl::primitive_desc_base& desc, std::vector<Argument> arguments,
+                          Scratchpad scratchpad) {
   scratchpad_bytes_ = std::max(scratchpad_bytes_, desc.scratchpad_desc().get_size());
-  steps_.push_back({desc, std::move(arguments), {}});
+  steps_.push_back({desc, std::move(arguments), scratchpad, {}});
 }
 
 void PrimitiveRun::reorder(const Place& from, const dnnl::memory::desc& from_desc, const Place& to,
                            const dnnl::memory::desc& to_desc) {
   const dnnl::reorder::primitive_desc desc(cpu_engine(), from_desc, cpu_engine(), to_desc, plain_attr());
-  append(desc, {{DNNL_ARG_FROM, from, from_desc}, {DNNL_ARG_TO, to, to_desc}});
+  append(desc, {{DNNL_ARG_FROM, from, from_desc}, {DNNL_ARG_TO, to, to_desc}}, Scratchpad::anything);
 }
 
-void PrimitiveRun::add(const dnnl::primitive_desc_base& desc, std::vector<Operand> operands) {
+void PrimitiveRun::add(const dnnl::primitive_desc_base& desc, std::vector<Operand> operands,
+                       Scratchpad scratchpad) {
   std::vector<Argument> arguments;
   std::vector<std::pair<Operand, Place>> afterwards;
   for (const Operand& operand : operands) {
@@ -86,20 +89,24 @@ void PrimitiveRun::add(const dnnl::primitive_desc_base& desc, std::vector<Operan
     }
     arguments.push_back({operand.arg, place, operand.want});
   }
-  append(desc, std::move(arguments));
+  append(desc, std::move(arguments), scratchpad);
   slow_ |= is_reference(desc);
   for (const auto& [operand, place] : afterwards) reorder(place, operand.want, operand.place, operand.have);
 }
 
-void PrimitiveRun::add(std::function<void(const Addresses&)> work) { steps_.push_back({{}, {}, std::move(work)}); }
+void PrimitiveRun::add(std::function<void(const Addresses&)> work) {
+  steps_.push_back({{}, {}, Scratchpad::anything, std::move(work)});
+}
 
 std::function<void(const Addresses&)> PrimitiveRun::executed(const Step& step, const Place& scratchpad) {
   if (step.work) return step.work;
   std::vector<Argument> arguments = step.arguments;
-  if (const dnnl::memory::desc desc = step.desc.scratchpad_desc(); desc.get_size() > 0) {
-    arguments.push_back({DNNL_ARG_SCRATCHPAD, scratchpad, desc});
-  }
-  return [primitive = dnnl::primitive(step.desc.get()), arguments = std::move(arguments)](const Addresses& addresses) {
+  const dnnl::memory::desc desc = step.desc.scratchpad_desc();
+  if (desc.get_size() > 0) arguments.push_back({DNNL_ARG_SCRATCHPAD, scratchpad, desc});
+  const size_t cleared = step.scratchpad == Scratchpad::zeros ? desc.get_size() : 0;
+  return [primitive = dnnl::primitive(step.desc.get()), arguments = std::move(arguments), scratchpad,
+          cleared](const Addresses& addresses) {
+    if (cleared > 0) std::memset(addresses.at(scratchpad), 0, cleared);
     std::unordered_map<int, dnnl::memory> bound;
     for (const Argument& argument : arguments) {
       bound.emplace(argument.arg, dnnl::memory(argument.desc, cpu_engine(), addresses.at(argument.place)));
@@ -140,7 +147,7 @@ dnnl::primitive_attr math_attr(const Target& target) {
 }
 
 bool is_reference(const dnnl::primitive_desc_base& desc) {
-  return std::string_view(desc.impl_info_str()).substr(0, 3) == "ref";
+  return std::string_view(desc.impl_info_str()).find("ref") != std::string_view::npos;
 }
 
 Status status_of(const dnnl::error& error) {

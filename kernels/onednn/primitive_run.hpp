@@ -58,8 +58,11 @@ class PrimitiveRun {
     return {arg, place, have, want, true};
   }
 
+  /// What a primitive finds in its scratchpad when it starts.
+  enum class Scratchpad : uint8_t { anything, zeros };
   /// Appends a primitive with the reorders its operands need. Throws dnnl::error where a reorder does not exist.
-  void add(const dnnl::primitive_desc_base& desc, std::vector<Operand> operands);
+  void add(const dnnl::primitive_desc_base& desc, std::vector<Operand> operands,
+           Scratchpad scratchpad = Scratchpad::anything);
   /// Appends plain code.
   void add(std::function<void(const Addresses&)> work);
 
@@ -77,9 +80,10 @@ class PrimitiveRun {
   struct Step {
     dnnl::primitive_desc_base desc;
     std::vector<Argument> arguments;
+    Scratchpad scratchpad = Scratchpad::anything;
     std::function<void(const Addresses&)> work;  // instead of a primitive
   };
-  void append(const dnnl::primitive_desc_base& desc, std::vector<Argument> arguments);
+  void append(const dnnl::primitive_desc_base& desc, std::vector<Argument> arguments, Scratchpad scratchpad);
   void reorder(const Place& from, const dnnl::memory::desc& from_desc, const Place& to, const dnnl::memory::desc& to_desc);
   static std::function<void(const Addresses&)> executed(const Step& step, const Place& scratchpad);
 

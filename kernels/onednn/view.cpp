@@ -2,6 +2,8 @@
 // Views of a Problem's tensors in oneDNN's axis order.
 #include "kernels/onednn/view.hpp"
 
+#include <numeric>
+
 #include "src/base/dtype.hpp"
 
 namespace partita::onednn {
@@ -102,6 +104,24 @@ TensorDesc dense(TensorDesc tensor) {
   for (int axis = tensor.dims.size() - 1; axis >= 0; --axis) {
     tensor.strides[axis] = stride;
     stride *= std::max<int64_t>(tensor.dims[axis], 1);
+  }
+  tensor.offset = 0;
+  return tensor;
+}
+
+std::vector<int> axes_in_memory_order(const TensorDesc& tensor) {
+  std::vector<int> order(static_cast<size_t>(tensor.dims.size()));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return tensor.strides[a] > tensor.strides[b]; });
+  return order;
+}
+
+TensorDesc compact(TensorDesc tensor) {
+  const std::vector<int> order = axes_in_memory_order(tensor);
+  int64_t stride = 1;
+  for (auto axis = order.rbegin(); axis != order.rend(); ++axis) {
+    tensor.strides[*axis] = stride;
+    stride *= std::max<int64_t>(tensor.dims[*axis], 1);
   }
   tensor.offset = 0;
   return tensor;

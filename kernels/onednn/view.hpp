@@ -26,6 +26,10 @@ TensorDesc weights_oix(const TensorDesc& weights, const Attrs& attrs);
 TensorDesc with_unit_axis(TensorDesc tensor, int at);
 /// Drops order and gaps of memory: row-major strides, offset 0.
 TensorDesc dense(TensorDesc tensor);
+/// Drops gaps and offset, keeps the order of the axes in memory.
+TensorDesc compact(TensorDesc tensor);
+/// Axes from the widest stride to the narrowest.
+std::vector<int> axes_in_memory_order(const TensorDesc& tensor);
 
 /// Sliding windows of a convolution or a pooling, per spatial axis. `dilations` are 0-based as oneDNN counts them; `end`
 /// is what makes oneDNN's size formula give the known output size, also where the operator rounded up.

@@ -7,10 +7,10 @@
 
 namespace partita::ref {
 
-inline constexpr double kSqrtHalf = 0.70710678118654752440;       // 1 / sqrt(2)
-inline constexpr double kInvSqrt2Pi = 0.39894228040143267794;     // 1 / sqrt(2 pi)
-inline constexpr double kSqrt2OverPi = 0.79788456080286535588;    // sqrt(2 / pi)
-inline constexpr double kGeluCubic = 0.044715;                    // of the tanh approximation of GELU
+inline constexpr double kSqrtHalf = 0.70710678118654752440;     // 1 / sqrt(2)
+inline constexpr double kInvSqrt2Pi = 0.39894228040143267794;   // 1 / sqrt(2 pi)
+inline constexpr double kSqrt2OverPi = 0.79788456080286535588;  // sqrt(2 / pi)
+inline constexpr double kGeluCubic = 0.044715;                  // of the tanh approximation of GELU
 
 /// NaN stays NaN.
 inline double clip(double x, double low, double high) { return x < low ? low : x > high ? high : x; }

@@ -51,7 +51,8 @@ void scale_channels(const View& src, const View& dst, const Attrs& attrs, const 
   const auto spread = [&](const std::vector<double>& list) {
     return along_axis(View({Dtype::f64, {static_cast<int64_t>(list.size())}, {1}, 0}, list.data()), src.dims, axis);
   };
-  map(3, [](double x, double a, double b) { return x * a + b; }, dst, src, spread(scale), spread(shift));
+  map(
+      3, [](double x, double a, double b) { return x * a + b; }, dst, src, spread(scale), spread(shift));
 }
 
 /// (x - mean) / sqrt(variance + epsilon) * gamma + beta
@@ -103,8 +104,10 @@ Status batch_norm_forward_training(const Problem& problem, Args args) {
 }
 
 Status batch_norm_training_backward(const Problem& problem, Args args) {
-  const View src = in_view(problem, args, 0), diff_dst = in_view(problem, args, 1), diff_src = out_view(problem, args, 0);
-  const std::vector<double> mean = dense_doubles(in_view(problem, args, 2)), variance = dense_doubles(in_view(problem, args, 3));
+  const View src = in_view(problem, args, 0), diff_dst = in_view(problem, args, 1),
+             diff_src = out_view(problem, args, 0);
+  const std::vector<double> mean = dense_doubles(in_view(problem, args, 2)),
+                            variance = dense_doubles(in_view(problem, args, 3));
   const int64_t count = channel_count(src, problem.attrs);
   const std::vector<double> gamma = list_or(problem, args, 4, count, 1);
   const double epsilon = problem.attrs.f32(Attr::epsilon);

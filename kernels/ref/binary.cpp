@@ -14,7 +14,8 @@ constexpr int64_t kCost = 3;
 template <class F>
 Status binary(const Problem& problem, Args args, F f) {
   const View dst = out_view(problem, args, 0);
-  map(kCost, f, dst, broadcast_to(in_view(problem, args, 0), dst.dims), broadcast_to(in_view(problem, args, 1), dst.dims));
+  map(kCost, f, dst, broadcast_to(in_view(problem, args, 0), dst.dims),
+      broadcast_to(in_view(problem, args, 1), dst.dims));
   return {};
 }
 
@@ -64,14 +65,16 @@ Status greater_equal(const Problem& problem, Args args) {
 Status bias_add(const Problem& problem, Args args) {
   const View dst = out_view(problem, args, 0);
   const View bias = along_axis(in_view(problem, args, 1), dst.dims, channel_axis(dst.rank(), problem.attrs));
-  map(kCost, [](double x, double b) { return x + b; }, dst, in_view(problem, args, 0), bias);
+  map(
+      kCost, [](double x, double b) { return x + b; }, dst, in_view(problem, args, 0), bias);
   return {};
 }
 
 Status select(const Problem& problem, Args args) {
   const View dst = out_view(problem, args, 0);
   const auto operand = [&](int port) { return broadcast_to(in_view(problem, args, port), dst.dims); };
-  map(kCost, [](double condition, double a, double b) { return condition != 0 ? a : b; }, dst, operand(0), operand(1),
+  map(
+      kCost, [](double condition, double a, double b) { return condition != 0 ? a : b; }, dst, operand(0), operand(1),
       operand(2));
   return {};
 }

@@ -23,7 +23,8 @@ Status group_norm(const Problem& problem, Args args) {
   const Dims& dims = problem.in[0].dims;
   const int64_t channels = dims[channel_axis(dims.size(), problem.attrs)];
   const int64_t groups = problem.attrs.i64(Attr::groups), together = channels / groups, size = src.size();
-  const std::vector<double> gamma = list_or(problem, args, 1, channels, 1), beta = list_or(problem, args, 2, channels, 0);
+  const std::vector<double> gamma = list_or(problem, args, 1, channels, 1),
+                            beta = list_or(problem, args, 2, channels, 0);
   const double epsilon = problem.attrs.f32_or(Attr::epsilon, 1e-5f), n = static_cast<double>(together * size);
   parallel_for(dims[0] * groups, together * size * 8, [&](int64_t begin, int64_t end) {
     std::vector<double> values(static_cast<size_t>(together * size));

@@ -36,7 +36,8 @@ Mix mix_of(int64_t target, int64_t from, int64_t to, const Attrs& attrs) {
 std::vector<std::vector<Mix>> mixes_of(const Dims& from, const Dims& to, const Attrs& attrs) {
   std::vector<std::vector<Mix>> mixes(static_cast<size_t>(from.size()));
   for (int axis = 0; axis < from.size(); ++axis) {
-    for (int64_t t = 0; t < to[axis]; ++t) mixes[static_cast<size_t>(axis)].push_back(mix_of(t, from[axis], to[axis], attrs));
+    for (int64_t t = 0; t < to[axis]; ++t)
+      mixes[static_cast<size_t>(axis)].push_back(mix_of(t, from[axis], to[axis], attrs));
   }
   return mixes;
 }

@@ -17,7 +17,8 @@ using Row = std::vector<double>;
 class Cut {
  public:
   Cut(const View& view, int axis)
-      : view_(view), outer_(head(view.dims, axis), {head(view.strides, axis)}, Order::row_major),
+      : view_(view),
+        outer_(head(view.dims, axis), {head(view.strides, axis)}, Order::row_major),
         inner_(tail(view.dims, axis), {tail(view.strides, axis)}, Order::row_major) {}
 
   int64_t rows() const { return outer_.count(); }
@@ -30,7 +31,9 @@ class Cut {
   void write(int64_t row, const Row& values) const { write_runs(view_, inner_, outer_.at(row)[0], values.data()); }
 
  private:
-  static Dims head(const Dims& dims, int axis) { return Dims(std::span<const int64_t>(dims).first(static_cast<size_t>(axis))); }
+  static Dims head(const Dims& dims, int axis) {
+    return Dims(std::span<const int64_t>(dims).first(static_cast<size_t>(axis)));
+  }
 
   View view_;
   Runs outer_;
@@ -41,8 +44,12 @@ int norm_axis(const Problem& problem) {
   return normal_axis(problem.attrs.i64_or(Attr::begin_norm_axis, -1), problem.in[0].dims.size()).value_or(0);
 }
 
-Cut cut_in(const Problem& problem, Args args, int port) { return Cut(in_view(problem, args, port), norm_axis(problem)); }
-Cut cut_out(const Problem& problem, Args args, int port) { return Cut(out_view(problem, args, port), norm_axis(problem)); }
+Cut cut_in(const Problem& problem, Args args, int port) {
+  return Cut(in_view(problem, args, port), norm_axis(problem));
+}
+Cut cut_out(const Problem& problem, Args args, int port) {
+  return Cut(out_view(problem, args, port), norm_axis(problem));
+}
 
 /// gamma or beta for every place of a slice: a list of as many elements, or one that numpy broadcasts.
 Row affine_or(const Problem& problem, Args args, size_t port, double fallback) {

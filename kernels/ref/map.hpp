@@ -16,17 +16,20 @@ void map(int64_t cost, F f, const View& dst, const Operands&... operands) {
   constexpr size_t kOperands = sizeof...(Operands);
   const View views[] = {operands...};
   const Runs runs(dst.dims, {dst.strides, operands.strides...}, Order::memory);
-  runs.each_in_parallel(cost, [&](const Positions& at, int64_t, int64_t n) {
-    double values[kOperands][kBlock], result[kBlock];
-    for (size_t k = 0; k < kOperands; ++k) {
-      views[k].read(at[k + 1], runs.stride(static_cast<int>(k) + 1), n, values[k]);
-    }
-    const auto compute = [&]<size_t... k>(std::index_sequence<k...>) {
-      for (int64_t i = 0; i < n; ++i) result[i] = f(values[k][i]...);
-    };
-    compute(std::make_index_sequence<kOperands>{});
-    dst.write(at[0], runs.stride(0), n, result);
-  }, !dst.packed());
+  runs.each_in_parallel(
+      cost,
+      [&](const Positions& at, int64_t, int64_t n) {
+        double values[kOperands][kBlock], result[kBlock];
+        for (size_t k = 0; k < kOperands; ++k) {
+          views[k].read(at[k + 1], runs.stride(static_cast<int>(k) + 1), n, values[k]);
+        }
+        const auto compute = [&]<size_t... k>(std::index_sequence<k...>) {
+          for (int64_t i = 0; i < n; ++i) result[i] = f(values[k][i]...);
+        };
+        compute(std::make_index_sequence<kOperands>{});
+        dst.write(at[0], runs.stride(0), n, result);
+      },
+      !dst.packed());
 }
 
 }  // namespace partita::ref

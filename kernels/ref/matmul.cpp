@@ -52,8 +52,10 @@ Status matmul(const Problem& problem, Args args) {
   Dims batch = dst.dims;
   batch.erase(batch.size() - 1);
   batch.erase(batch.size() - 1);
-  const Runs places(batch, {batch_strides(left, batch), batch_strides(right, batch), batch_strides(dst, batch),
-                            batch_strides(bias, batch)}, Order::row_major);
+  const Runs places(
+      batch,
+      {batch_strides(left, batch), batch_strides(right, batch), batch_strides(dst, batch), batch_strides(bias, batch)},
+      Order::row_major);
 
   Product product;
   product.batches = places.count();
@@ -65,7 +67,8 @@ Status matmul(const Problem& problem, Args args) {
     left.read(places.at(b)[0] + i * from_end(left.strides, 2) + k * left.strides.back(), left.strides.back(), n, to);
   };
   product.right = [&](int64_t b, int64_t k, int64_t j, int64_t n, float* to) {
-    right.read(places.at(b)[1] + k * from_end(right.strides, 2) + j * right.strides.back(), right.strides.back(), n, to);
+    right.read(places.at(b)[1] + k * from_end(right.strides, 2) + j * right.strides.back(), right.strides.back(), n,
+               to);
   };
   product.store = [&](int64_t b, int64_t i, int64_t j, int64_t n, double* sums) {
     const Positions at = places.at(b);

@@ -14,14 +14,16 @@ namespace partita::ref {
 namespace {
 
 template <class Unit>
-void copy_units(const View& dst, int64_t to, int64_t to_stride, const View& src, int64_t from, int64_t from_stride, int64_t n) {
+void copy_units(const View& dst, int64_t to, int64_t to_stride, const View& src, int64_t from, int64_t from_stride,
+                int64_t n) {
   const Unit* source = static_cast<const Unit*>(src.address(from));
   Unit* target = static_cast<Unit*>(dst.address(to));
   for (int64_t i = 0; i < n; ++i) target[i * to_stride] = source[i * from_stride];
 }
 
 /// Equal types are copied bit by bit, others converted.
-void copy_run(const View& dst, int64_t to, int64_t to_stride, const View& src, int64_t from, int64_t from_stride, int64_t n) {
+void copy_run(const View& dst, int64_t to, int64_t to_stride, const View& src, int64_t from, int64_t from_stride,
+              int64_t n) {
   const int bits = dst.dtype() == src.dtype() ? bits_of(dst.dtype()) : 0;
   if (bits == 8) return copy_units<uint8_t>(dst, to, to_stride, src, from, from_stride, n);
   if (bits == 16) return copy_units<uint16_t>(dst, to, to_stride, src, from, from_stride, n);
@@ -35,9 +37,12 @@ void copy_run(const View& dst, int64_t to, int64_t to_stride, const View& src, i
 /// dst[base + ..] = src[..] for views of equal dims.
 void copy(const View& dst, int64_t base, const View& src) {
   const Runs runs(src.dims, {dst.strides, src.strides}, Order::memory);
-  runs.each_in_parallel(1, [&](const Positions& at, int64_t, int64_t n) {
-    copy_run(dst, base + at[0], runs.stride(0), src, at[1], runs.stride(1), n);
-  }, !dst.packed());
+  runs.each_in_parallel(
+      1,
+      [&](const Positions& at, int64_t, int64_t n) {
+        copy_run(dst, base + at[0], runs.stride(0), src, at[1], runs.stride(1), n);
+      },
+      !dst.packed());
 }
 
 }  // namespace
@@ -50,7 +55,8 @@ Status convert(const Problem& problem, Args args) {
 Status concat(const Problem& problem, Args args) {
   const View dst = out_view(problem, args, 0);
   const auto axis = normal_axis(problem.attrs.i64(Attr::axis), dst.rank());
-  if (!axis) return fail(Code::invalid_arguments, str("`axis` must be in [-rank, rank), found ", problem.attrs.i64(Attr::axis)));
+  if (!axis)
+    return fail(Code::invalid_arguments, str("`axis` must be in [-rank, rank), found ", problem.attrs.i64(Attr::axis)));
   int64_t start = 0;
   for (size_t i = 0; i < problem.in.size(); ++i) {
     const View src = in_view(problem, args, static_cast<int>(i));

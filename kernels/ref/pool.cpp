@@ -13,11 +13,16 @@ namespace {
 /// Lowest finite value of a type: what a window without any valid tap gives.
 double lowest_of(Dtype dtype) {
   switch (dtype) {
-    case Dtype::bf16: return -0x1.fep127;
-    case Dtype::f16: return -65504;
-    case Dtype::s8: return -128;
-    case Dtype::u8: return 0;
-    default: return std::numeric_limits<float>::lowest();
+    case Dtype::bf16:
+      return -0x1.fep127;
+    case Dtype::f16:
+      return -65504;
+    case Dtype::s8:
+      return -128;
+    case Dtype::u8:
+      return 0;
+    default:
+      return std::numeric_limits<float>::lowest();
   }
 }
 
@@ -114,7 +119,8 @@ Status avg_pool(const Problem& problem, Args args) {
     for_each_window(pool, [&](size_t window, const Dims& place) {
       const double by = divisor(pool, place, exclude_pad);
       double sum = 0;
-      for_each_valid_tap(pool.shape, place, pool.wide.spatial(), [&](int64_t i) { sum += source[static_cast<size_t>(i)]; });
+      for_each_valid_tap(pool.shape, place, pool.wide.spatial(),
+                         [&](int64_t i) { sum += source[static_cast<size_t>(i)]; });
       result[window] = by == 0 ? 0 : sum / by;
     });
     pool.narrow.write(plane, result.data());
@@ -131,9 +137,8 @@ Status avg_pool_backward(const Problem& problem, Args args) {
     for_each_window(pool, [&](size_t window, const Dims& place) {
       const double by = divisor(pool, place, exclude_pad);
       if (by == 0) return;
-      for_each_valid_tap(pool.shape, place, pool.wide.spatial(), [&](int64_t i) {
-        sums[static_cast<size_t>(i)] += gradient[window] / by;
-      });
+      for_each_valid_tap(pool.shape, place, pool.wide.spatial(),
+                         [&](int64_t i) { sums[static_cast<size_t>(i)] += gradient[window] / by; });
     });
     pool.wide.write(plane, sums.data());
   });

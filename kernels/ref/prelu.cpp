@@ -6,7 +6,8 @@
 namespace partita::ref {
 namespace {
 
-/// A rank-1 slope lies along the channels (or the last axis where `per_channel_broadcast` is false); others follow numpy.
+/// A rank-1 slope lies along the channels (or the last axis where `per_channel_broadcast` is false); others follow
+/// numpy.
 View spread_slope(const View& slope, const Dims& dims, const Attrs& attrs) {
   if (slope.rank() != 1) return broadcast_to(slope, dims);
   const bool per_channel = attrs.flag_or(Attr::per_channel_broadcast, true);
@@ -19,14 +20,17 @@ View spread_slope(const View& slope, const Dims& dims, const Attrs& attrs) {
 Status prelu(const Problem& problem, Args args) {
   const View src = in_view(problem, args, 0);
   const View slope = spread_slope(in_view(problem, args, 1), src.dims, problem.attrs);
-  map(3, [](double x, double s) { return x > 0 ? x : x * s; }, out_view(problem, args, 0), src, slope);
+  map(
+      3, [](double x, double s) { return x > 0 ? x : x * s; }, out_view(problem, args, 0), src, slope);
   return {};
 }
 
 Status prelu_backward(const Problem& problem, Args args) {
   const View src = in_view(problem, args, 0), diff_dst = in_view(problem, args, 2);
   const View slope = spread_slope(in_view(problem, args, 1), src.dims, problem.attrs);
-  map(3, [](double x, double s, double dy) { return x > 0 ? dy : dy * s; }, out_view(problem, args, 0), src, slope, diff_dst);
+  map(
+      3, [](double x, double s, double dy) { return x > 0 ? dy : dy * s; }, out_view(problem, args, 0), src, slope,
+      diff_dst);
 
   const View diff_slope = out_view(problem, args, 1);
   const View spread = spread_slope(diff_slope, src.dims, problem.attrs);

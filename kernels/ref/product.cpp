@@ -57,7 +57,9 @@ struct Tile {
   }
 }
 
-void add_tile_anywhere(Tile& tile, int64_t rows, int64_t columns, int64_t depth) { add_tile(tile, rows, columns, depth); }
+void add_tile_anywhere(Tile& tile, int64_t rows, int64_t columns, int64_t depth) {
+  add_tile(tile, rows, columns, depth);
+}
 
 using AddTile = void (*)(Tile& tile, int64_t rows, int64_t columns, int64_t depth);
 
@@ -103,7 +105,8 @@ void multiply_all(const Product& product) {
   };
   const int64_t tiles = product.batches * across * down;
   if (!product.parallel) return part(0, tiles);
-  const int64_t cost = std::min(product.rows, kTileRows) * std::min(product.columns, kTileColumns) * (product.depth + 1);
+  const int64_t cost =
+      std::min(product.rows, kTileRows) * std::min(product.columns, kTileColumns) * (product.depth + 1);
   parallel_for(tiles, cost, part);
 }
 

@@ -27,7 +27,11 @@ double from_quantized(double q, double scale, double zero_point) {
 void run(const Operands& o, bool forward) {
   if (!forward) return map(4, from_quantized, o.dst, o.src, o.scales, o.zps);
   if (is_integer(o.dst.dtype())) return map(4, to_quantized, o.dst, o.src, o.scales, o.zps);
-  map(4, [](double x, double scale, double) { return static_cast<double>(static_cast<float>(x) / static_cast<float>(scale)); },
+  map(
+      4,
+      [](double x, double scale, double) {
+        return static_cast<double>(static_cast<float>(x) / static_cast<float>(scale));
+      },
       o.dst, o.src, o.scales, o.zps);
 }
 
@@ -50,7 +54,8 @@ Status with_lists(const Problem& problem, Args args, bool forward) {
     return spread(View({dtype, {static_cast<int64_t>(n)}, {1}, 0}, data), problem, dst.dims);
   };
   run({dst, in_view(problem, args, 0), view(scales.data(), Dtype::f32, scales.size()),
-       view(zps.data(), Dtype::f64, zps.size())}, forward);
+       view(zps.data(), Dtype::f64, zps.size())},
+      forward);
   return {};
 }
 
@@ -68,13 +73,14 @@ Status split_groups(Operands& o, const View& scales, const View& zps) {
   for (int axis = o.dst.rank(); axis-- > 0;) {
     const int64_t extent = o.dst.dims[axis], groups = scales.dims[axis];
     if (groups < 1 || extent % groups != 0 || zps.dims[axis] != groups) {
-      return fail(Code::invalid_shape, str("axis ", axis, " has ", extent, " elements, which ", groups, " `scales` and ",
-                                           zps.dims[axis], " `zps` do not divide into groups"));
+      return fail(Code::invalid_shape, str("axis ", axis, " has ", extent, " elements, which ", groups,
+                                           " `scales` and ", zps.dims[axis], " `zps` do not divide into groups"));
     }
     if (groups == extent) continue;
     if (o.dst.rank() == kMaxRank) return fail(Code::unimplemented, "groups in a tensor of the highest rank");
     const int64_t inner = extent / groups;
-    for (View* view : {&o.dst, &o.src}) split_axis(*view, axis, view->strides[axis] * inner, inner, view->strides[axis]);
+    for (View* view : {&o.dst, &o.src})
+      split_axis(*view, axis, view->strides[axis] * inner, inner, view->strides[axis]);
     for (View* view : {&o.scales, &o.zps}) {
       view->dims[axis] = extent;
       split_axis(*view, axis, view->strides[axis], inner, 0);
@@ -88,8 +94,8 @@ Status with_tensors(const Problem& problem, Args args, bool forward) {
   Operands o{out_view(problem, args, 0), in_view(problem, args, 0), in_view(problem, args, 1), {}};
   const bool has_zps = problem.in.size() > 2;
   if (problem.attrs.is(Attr::qtype, "per_group")) {
-    const View zps = has_zps ? in_view(problem, args, 2)
-                             : broadcast_to(View({Dtype::f64, {}, {}, 0}, &kZero), o.scales.dims);
+    const View zps =
+        has_zps ? in_view(problem, args, 2) : broadcast_to(View({Dtype::f64, {}, {}, 0}, &kZero), o.scales.dims);
     const View scales = o.scales;
     if (scales.rank() != o.dst.rank() || zps.rank() != o.dst.rank()) {
       return fail(Code::invalid_shape, str("`scales` and `zps` must have the rank of `src`, ", o.dst.rank()));

@@ -46,7 +46,9 @@ Status reduce(const Problem& problem, Args args, double start, Step step, Finish
   std::vector<bool> reduced(static_cast<size_t>(src.rank()), false);
   for (int64_t given : problem.attrs.dims(Attr::axes)) {
     const auto axis = normal_axis(given, src.rank());
-    if (!axis) return fail(Code::invalid_arguments, str("`axes` must be in [-rank, rank) with rank ", src.rank(), ", found ", given));
+    if (!axis)
+      return fail(Code::invalid_arguments,
+                  str("`axes` must be in [-rank, rank) with rank ", src.rank(), ", found ", given));
     reduced[static_cast<size_t>(*axis)] = true;
   }
   fold(src, out_view(problem, args, 0), reduced, start, step, finish);
@@ -60,25 +62,30 @@ constexpr auto kSum = [](double total, double x) { return total + x; };
 }  // namespace
 
 Status reduce_l1(const Problem& problem, Args args) {
-  return reduce(problem, args, 0, [](double total, double x) { return total + std::fabs(x); }, kAsIs);
+  return reduce(
+      problem, args, 0, [](double total, double x) { return total + std::fabs(x); }, kAsIs);
 }
 
 Status reduce_l2(const Problem& problem, Args args) {
-  return reduce(problem, args, 0, [](double total, double x) { return total + x * x; }, [](double x) { return std::sqrt(x); });
+  return reduce(
+      problem, args, 0, [](double total, double x) { return total + x * x; }, [](double x) { return std::sqrt(x); });
 }
 
 Status reduce_max(const Problem& problem, Args args) {
-  return reduce(problem, args, -kInfinity, [](double best, double x) { return x > best || std::isnan(x) ? x : best; }, kAsIs);
+  return reduce(
+      problem, args, -kInfinity, [](double best, double x) { return x > best || std::isnan(x) ? x : best; }, kAsIs);
 }
 
 Status reduce_min(const Problem& problem, Args args) {
-  return reduce(problem, args, kInfinity, [](double best, double x) { return x < best || std::isnan(x) ? x : best; }, kAsIs);
+  return reduce(
+      problem, args, kInfinity, [](double best, double x) { return x < best || std::isnan(x) ? x : best; }, kAsIs);
 }
 
 Status reduce_sum(const Problem& problem, Args args) { return reduce(problem, args, 0, kSum, kAsIs); }
 
 Status reduce_prod(const Problem& problem, Args args) {
-  return reduce(problem, args, 1, [](double total, double x) { return total * x; }, kAsIs);
+  return reduce(
+      problem, args, 1, [](double total, double x) { return total * x; }, kAsIs);
 }
 
 Status reduce_mean(const Problem& problem, Args args) {

@@ -17,7 +17,8 @@ std::vector<Ints> lists_of(const std::vector<Dims>& strides) {
   return lists;
 }
 
-Runs runs_over(const Dims& dims, const std::vector<Dims>& strides, const std::vector<bool>& inner, bool side, Order order) {
+Runs runs_over(const Dims& dims, const std::vector<Dims>& strides, const std::vector<bool>& inner, bool side,
+               Order order) {
   Ints picked;
   std::vector<Ints> lists(strides.size());
   for (int axis = 0; axis < dims.size(); ++axis) {
@@ -99,12 +100,12 @@ void Runs::range(int64_t begin, int64_t end, const Positions& base, const RunBod
 void Runs::each_in_parallel(int64_t cost, const RunBody& body, bool parallel) const {
   if (!parallel) return each({}, body);
   const int64_t blocks = (count_ + kBlock - 1) / kBlock;
-  parallel_for(blocks, cost * kBlock, [&](int64_t begin, int64_t end) {
-    range(begin * kBlock, std::min(end * kBlock, count_), {}, body);
-  });
+  parallel_for(blocks, cost * kBlock,
+               [&](int64_t begin, int64_t end) { range(begin * kBlock, std::min(end * kBlock, count_), {}, body); });
 }
 
-Slices::Slices(const Dims& dims, const std::vector<Dims>& strides, const std::vector<bool>& inner_axes, Order inner_order)
+Slices::Slices(const Dims& dims, const std::vector<Dims>& strides, const std::vector<bool>& inner_axes,
+               Order inner_order)
     : outer(runs_over(dims, strides, inner_axes, false, Order::row_major)),
       inner(runs_over(dims, strides, inner_axes, true, inner_order)) {}
 

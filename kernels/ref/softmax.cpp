@@ -44,7 +44,8 @@ Result<int> axis_of(const Problem& problem, int rank) {
   if (rank == 0) return 0;
   const int64_t given = problem.attrs.i64(Attr::axis);
   const auto axis = normal_axis(given, rank);
-  if (!axis) return fail(Code::invalid_arguments, str("`axis` must be in [-rank, rank) with rank ", rank, ", found ", given));
+  if (!axis)
+    return fail(Code::invalid_arguments, str("`axis` must be in [-rank, rank) with rank ", rank, ", found ", given));
   return *axis;
 }
 

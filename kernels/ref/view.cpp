@@ -34,9 +34,10 @@ void View::read_run(int64_t position, int64_t stride, int64_t n, Number* to) con
     }
     return;
   }
-  if (dtype_ == Dtype::bf16 && stride != 1) {
+  if ((dtype_ == Dtype::bf16 || dtype_ == Dtype::f16) && stride != 1) {
     const uint16_t* from = static_cast<const uint16_t*>(data_) + first;
-    for (int64_t i = 0; i < n; ++i) to[i] = bf16_to_f32(from[i * stride]);
+    const auto convert = dtype_ == Dtype::bf16 ? bf16_to_f32 : f16_to_f32;
+    for (int64_t i = 0; i < n; ++i) to[i] = convert(from[i * stride]);
     return;
   }
   const bool fits_f32 = dtype_ != Dtype::s32 && dtype_ != Dtype::s64 && dtype_ != Dtype::f64;
@@ -137,15 +138,13 @@ std::vector<float> dense_floats(const View& view) {
 }
 
 void read_runs(const View& view, const Runs& runs, int64_t position, double* to) {
-  runs.each({position}, [&](const Positions& at, int64_t done, int64_t n) {
-    view.read(at[0], runs.stride(0), n, to + done);
-  });
+  runs.each({position},
+            [&](const Positions& at, int64_t done, int64_t n) { view.read(at[0], runs.stride(0), n, to + done); });
 }
 
 void write_runs(const View& view, const Runs& runs, int64_t position, const double* from) {
-  runs.each({position}, [&](const Positions& at, int64_t done, int64_t n) {
-    view.write(at[0], runs.stride(0), n, from + done);
-  });
+  runs.each({position},
+            [&](const Positions& at, int64_t done, int64_t n) { view.write(at[0], runs.stride(0), n, from + done); });
 }
 
 Dims tail(const Dims& dims, int from) {

@@ -21,7 +21,11 @@ class View {
  public:
   View() = default;
   View(const TensorDesc& desc, const void* data)
-      : dims(desc.dims), strides(desc.strides), dtype_(desc.dtype), data_(const_cast<void*>(data)), offset_(desc.offset) {}
+      : dims(desc.dims),
+        strides(desc.strides),
+        dtype_(desc.dtype),
+        data_(const_cast<void*>(data)),
+        offset_(desc.offset) {}
 
   Dims dims;
   Dims strides;

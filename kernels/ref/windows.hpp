@@ -16,7 +16,8 @@ struct WindowShape {
   int64_t taps() const { return elements(kernel); }
 };
 
-/// Strides, pads_begin and dilations of `attrs` for `rank` spatial axes; absent or surplus entries count as the default.
+/// Strides, pads_begin and dilations of `attrs` for `rank` spatial axes; absent or surplus entries count as the
+/// default.
 inline WindowShape window_shape(const Attrs& attrs, const Dims& kernel) {
   const int rank = kernel.size();
   const auto list = [&](Attr attr, int64_t fallback) {

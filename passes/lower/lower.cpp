@@ -20,31 +20,36 @@ Status lower_op(Lowering& l) {
     case OpKind::Dequantize:
     case OpKind::DynamicQuantize:
     case OpKind::DynamicDequantize: return lower_quantization(l);
+    case OpKind::MatMul: return lower_matmul(l);
     default: break;
   }
   if (l.def->expression) return lower_elementwise(l);
   if (l.def->step == StepKind::none)
     return fail(Code::unimplemented, str(l.def->name, " computes nothing and cannot be compiled"));
-  Step step;
-  step.problem.step = l.def->step;
-  step.problem.op = l.op->kind;
-  step.problem.attrs = l.op->attrs;
-  for (int i = 0; i < l.inputs(); ++i) {
-    step.problem.in.push_back(l.input(i));
-    step.in.push_back(l.input_buffer(i));
-  }
-  for (int o = 0; o < static_cast<int>(l.op->out.size()); ++o) {
-    step.problem.out.push_back(l.output(o));
-    step.out.push_back(l.output_buffer(o));
-  }
-  l.add_step(std::move(step));
+  l.add_step(l.whole_op());
   return {};
 }
 
 }  // namespace
 
-TensorDesc Lowering::desc_of(int value) const {
-  const logical_tensor& t = program_.buffers[static_cast<size_t>(value)].desc;
+Step Lowering::whole_op() const {
+  Step step;
+  step.problem.step = def->step;
+  step.problem.op = op->kind;
+  step.problem.attrs = op->attrs;
+  for (int i = 0; i < inputs(); ++i) {
+    step.problem.in.push_back(input(i));
+    step.in.push_back(input_buffer(i));
+  }
+  for (int o = 0; o < static_cast<int>(op->out.size()); ++o) {
+    step.problem.out.push_back(output(o));
+    step.out.push_back(output_buffer(o));
+  }
+  return step;
+}
+
+TensorDesc Lowering::buffer_desc(int buffer) const {
+  const logical_tensor& t = program_.buffers[static_cast<size_t>(buffer)].desc;
   return {t.dtype, t.dims, t.strides, 0};
 }
 

@@ -14,8 +14,8 @@ class Lowering {
   const SubOp* op = nullptr;
   const OpDef* def = nullptr;
 
-  TensorDesc input(int port) const { return desc_of(op->in[static_cast<size_t>(port)]); }
-  TensorDesc output(int port) const { return desc_of(op->out[static_cast<size_t>(port)]); }
+  TensorDesc input(int port) const { return buffer_desc(op->in[static_cast<size_t>(port)]); }
+  TensorDesc output(int port) const { return buffer_desc(op->out[static_cast<size_t>(port)]); }
   int input_buffer(int port) const { return op->in[static_cast<size_t>(port)]; }
   int output_buffer(int port) const { return op->out[static_cast<size_t>(port)]; }
   int inputs() const { return static_cast<int>(op->in.size()); }
@@ -26,9 +26,11 @@ class Lowering {
   int add_constant(const std::vector<float>& values);
   void add_step(Step step);
   bool empty_outputs() const;
+  /// The operator as one step, ports in order.
+  Step whole_op() const;
+  TensorDesc buffer_desc(int buffer) const;
 
  private:
-  TensorDesc desc_of(int value) const;
   const Subgraph& graph_;
   Program& program_;
 };
@@ -55,6 +57,7 @@ TensorDesc spread_along(const TensorDesc& desc, const Dims& space, int axis);
 int channel_axis(const Attrs& attrs, int rank);
 
 Status lower_elementwise(Lowering& l);   ///< operators with an expression
+Status lower_matmul(Lowering& l);
 Status lower_movement(Lowering& l);      ///< StaticTranspose, StaticReshape, Concat
 Status lower_quantization(Lowering& l);  ///< Quantize, Dequantize and their dynamic forms
 

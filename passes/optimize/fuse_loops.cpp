@@ -38,7 +38,7 @@ class Transplant {
   Transplant(std::vector<Instr> code, Expr& to) : code_(std::move(code)), builder_(to) {}
 
   std::vector<int> in_map, out_map;  ///< new operand number of each operand; -1: replaced (in) or not stored (out)
-  ExprBuilder::Value replacement = 0;
+  std::vector<ExprBuilder::Value> replacement;  ///< of each operand whose in_map is -1
 
   /// Returns the new value of each old instruction.
   std::vector<ExprBuilder::Value> run() {
@@ -48,7 +48,7 @@ class Transplant {
       const auto a = value[in.a], b = value[in.b], c = value[in.c];
       if (in.op == ExprOp::load) {
         const int to = in_map[static_cast<size_t>(in.imm)];
-        value[i] = to < 0 ? replacement : builder_.load(to);
+        value[i] = to < 0 ? replacement[static_cast<size_t>(in.imm)] : builder_.load(to);
       } else if (in.op == ExprOp::store) {
         value[i] = a;
         const int to = out_map[static_cast<size_t>(in.imm)];
@@ -72,31 +72,27 @@ class Fuser {
   explicit Fuser(Program& program) : p_(program) {}
 
   void run() {
-    for (size_t reader = 1; reader < p_.steps.size();) {
-      if (const int at = try_reader(reader); at >= 0) reader = static_cast<size_t>(std::max(at, 1));
-      else ++reader;
-    }
+    for (size_t reader = 1; reader < p_.steps.size();)
+      if (!try_reader(reader)) ++reader;
+      else reader = 1;
   }
 
  private:
   Buffer& buffer(int b) { return p_.buffers[static_cast<size_t>(b)]; }
 
-  /// Tries to join step `reader` with a step that makes one of its inputs; the joined step's place, or -1.
-  int try_reader(size_t reader) {
+  /// Tries to join step `reader` with a step that makes one of its inputs.
+  bool try_reader(size_t reader) {
     const Step& r = p_.steps[reader];
     for (size_t k = 0; k < r.in.size(); ++k) {
       const int b = r.in[k];
       if (b == Step::kNoBuffer || buffer(b).role == Buffer::Role::input || buffer(b).role == Buffer::Role::constant) continue;
       for (size_t maker = 0; maker < reader; ++maker) {
         if (!p_.steps[maker].writes(b)) continue;
-        const int at = join_behind(maker, reader, b);
-        if (at >= 0) return at;
-        const int front = join_in_front(maker, reader, b);
-        if (front >= 0) return front;
+        if (join_behind(maker, reader) || join_in_front(maker, reader, b)) return true;
         break;
       }
     }
-    return -1;
+    return false;
   }
 
   bool needed_elsewhere(int b, size_t reader) const {
@@ -117,23 +113,30 @@ class Fuser {
   }
 
   /// loop or pooling step, then a loop over the same space.
-  int join_behind(size_t maker, size_t reader, int b) {
+  bool join_behind(size_t maker, size_t reader) {
     const Step &m = p_.steps[maker], &r = p_.steps[reader];
-    if (r.problem.step != StepKind::loop || (m.problem.step != StepKind::loop && !is_pool(m.problem.step))) return -1;
-    const int made = static_cast<int>(std::find(m.out.begin(), m.out.end(), b) - m.out.begin());
-    const TensorDesc& desc = m.problem.out[static_cast<size_t>(made)];
-    if (!covers(desc, buffer(b)) || m.problem.out[0].dims != r.problem.out[0].dims) return -1;
-    for (size_t k = 0; k < r.in.size(); ++k)
-      if (r.in[k] == b && !same_place(r.problem.in[k], desc)) return -1;
-    if (m.in.size() + r.in.size() > kMaxOperands || m.out.size() + r.out.size() > kMaxOperands) return -1;
-    if (m.problem.back.code.size() + r.problem.back.code.size() > kMaxInstructions) return -1;
+    if (r.problem.step != StepKind::loop || (m.problem.step != StepKind::loop && !is_pool(m.problem.step))) return false;
+    if (m.problem.out[0].dims != r.problem.out[0].dims) return false;
+    for (size_t k = 0; k < r.in.size(); ++k) {
+      const int made = output_of(m, r.in[k]);
+      if (made < 0) continue;
+      const TensorDesc& desc = m.problem.out[static_cast<size_t>(made)];
+      if (!covers(desc, buffer(r.in[k])) || !same_place(r.problem.in[k], desc)) return false;
+    }
+    if (m.in.size() + r.in.size() > kMaxOperands || m.out.size() + r.out.size() > kMaxOperands) return false;
+    if (m.problem.back.code.size() + r.problem.back.code.size() > kMaxInstructions) return false;
     const int at = place(maker, reader);
-    if (at < 0) return -1;
-    replace(maker, reader, at, joined_behind(m, r, b, made, needed_elsewhere(b, reader)));
-    return at;
+    if (at >= 0) replace(maker, reader, at, joined_behind(m, r, reader));
+    return at >= 0;
   }
 
-  Step joined_behind(const Step& m, const Step& r, int b, int made, bool keep) {
+  /// Which output of `m` buffer `b` is; -1: none.
+  static int output_of(const Step& m, int b) {
+    const auto found = std::find(m.out.begin(), m.out.end(), b);
+    return found == m.out.end() ? -1 : static_cast<int>(found - m.out.begin());
+  }
+
+  Step joined_behind(const Step& m, const Step& r, size_t reader) {
     Step joined;
     joined.problem.step = m.problem.step;
     joined.problem.op = m.problem.op;
@@ -150,16 +153,20 @@ class Fuser {
     }
     Transplant first(back.code, joined.problem.back);
     for (size_t k = 0; k < m.in.size(); ++k) first.in_map.push_back(static_cast<int>(k));
-    for (size_t k = 0; k < m.out.size(); ++k)
-      first.out_map.push_back(static_cast<int>(k) == made && !keep ? -1 : add_output(joined, m, k));
+    for (size_t k = 0; k < m.out.size(); ++k) {
+      const bool read_here = r.reads(m.out[k]);
+      first.out_map.push_back(read_here && !needed_elsewhere(m.out[k], reader) ? -1 : add_output(joined, m, k));
+    }
     const auto values = first.run();
-    ExprBuilder::Value value = 0;
-    for (size_t i = 0; i < back.code.size(); ++i)
-      if (back.code[i].op == ExprOp::store && back.code[i].imm == made) value = values[i];
 
     Transplant second(r.problem.back.code, joined.problem.back);
-    second.replacement = as_loaded(joined.problem.back, value, m.problem.out[static_cast<size_t>(made)].dtype);
-    for (size_t k = 0; k < r.in.size(); ++k) second.in_map.push_back(r.in[k] == b ? -1 : add_input(joined, r, k));
+    for (size_t k = 0; k < r.in.size(); ++k) {
+      const int made = output_of(m, r.in[k]);
+      second.in_map.push_back(made >= 0 ? -1 : add_input(joined, r, k));
+      second.replacement.push_back(made < 0 ? ExprBuilder::Value{0}
+                                            : as_loaded(joined.problem.back, stored_value(back, made, values),
+                                                        m.problem.out[static_cast<size_t>(made)].dtype));
+    }
     for (size_t k = 0; k < r.out.size(); ++k) second.out_map.push_back(add_output(joined, r, k));
     second.run();
     return joined;
@@ -187,15 +194,15 @@ class Fuser {
   }
 
   /// A loop whose only result is read by a pooling step as its gradient (backward) or source (forward).
-  int join_in_front(size_t maker, size_t reader, int b) {
+  bool join_in_front(size_t maker, size_t reader, int b) {
     const Step &m = p_.steps[maker], &r = p_.steps[reader];
-    if (m.problem.step != StepKind::loop || !is_pool(r.problem.step) || m.out.size() != 1) return -1;
+    if (m.problem.step != StepKind::loop || !is_pool(r.problem.step) || m.out.size() != 1) return false;
     const auto port = static_cast<size_t>(front_port(r.problem.step));
-    if (r.in[port] != b || !same_place(r.problem.in[port], m.problem.out[0]) || !covers(m.problem.out[0], buffer(b))) return -1;
-    if (std::count(r.in.begin(), r.in.end(), b) != 1 || needed_elsewhere(b, reader)) return -1;
-    if (m.in.size() + r.in.size() > kMaxOperands) return -1;
+    if (r.in[port] != b || !same_place(r.problem.in[port], m.problem.out[0]) || !covers(m.problem.out[0], buffer(b))) return false;
+    if (std::count(r.in.begin(), r.in.end(), b) != 1 || needed_elsewhere(b, reader)) return false;
+    if (m.in.size() + r.in.size() > kMaxOperands) return false;
     const int at = place(maker, reader);
-    if (at < 0) return -1;
+    if (at < 0) return false;
     Step joined = r;
     joined.ops.insert(joined.ops.begin(), m.ops.begin(), m.ops.end());
     joined.in[port] = Step::kNoBuffer;
@@ -203,16 +210,16 @@ class Fuser {
     Transplant first(m.problem.back.code, joined.problem.front);
     for (size_t k = 0; k < m.in.size(); ++k) first.in_map.push_back(add_operand(joined, m, k));
     first.out_map = {-1};
-    auto value = as_loaded(joined.problem.front, stored_value(m, first.run()), m.problem.out[0].dtype);
+    auto value = as_loaded(joined.problem.front, stored_value(m.problem.back, 0, first.run()), m.problem.out[0].dtype);
     if (!r.problem.front.empty()) {
       Transplant second(r.problem.front.code, joined.problem.front);
-      second.replacement = value;
+      second.replacement.assign(r.in.size(), value);
       for (size_t k = 0; k < r.in.size(); ++k) second.in_map.push_back(k == port ? -1 : static_cast<int>(k));
       value = second.run()[r.problem.front.result];
     }
     joined.problem.front.result = value;
     replace(maker, reader, at, std::move(joined));
-    return at;
+    return true;
   }
 
   /// Always a new operand: the step's own ports keep their numbers and spaces.
@@ -222,10 +229,11 @@ class Fuser {
     return static_cast<int>(joined.in.size()) - 1;
   }
 
-  static ExprBuilder::Value stored_value(const Step& m, const std::vector<ExprBuilder::Value>& values) {
-    for (size_t i = 0; i < m.problem.back.code.size(); ++i)
-      if (m.problem.back.code[i].op == ExprOp::store) return values[i];
-    PT_ASSERT(!"a loop stores its result");
+  /// The value that `back` stores to its output `made`, among the new values of its instructions.
+  static ExprBuilder::Value stored_value(const Expr& back, int made, const std::vector<ExprBuilder::Value>& values) {
+    for (size_t i = 0; i < back.code.size(); ++i)
+      if (back.code[i].op == ExprOp::store && back.code[i].imm == made) return values[i];
+    PT_ASSERT(!"a loop stores each of its results");
     return 0;
   }
 

@@ -32,21 +32,33 @@ int64_t element_of(int64_t index, const logical_tensor& t) {
   return at;
 }
 
-double root_mean_square(const Storage& s) {
+struct Size {
+  double root_mean_square = 0;
+  int64_t finite = 0;
+};
+
+Size size_of(const Storage& s) {
   const int64_t n = s.desc.elements();
   // Sums of fixed parts, added in order: the same for every number of threads.
   constexpr int64_t kPart = 65536;
   std::vector<double> sums(static_cast<size_t>((n + kPart - 1) / kPart), 0.0);
+  std::vector<int64_t> finite(sums.size(), 0);
   parallel_for(static_cast<int64_t>(sums.size()), kPart, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p)
       for (int64_t i = p * kPart; i < std::min(n, (p + 1) * kPart); ++i) {
         const double x = load_as_double(s.data.get(), s.desc.dtype, element_of(i, s.desc));
-        if (std::isfinite(x)) sums[static_cast<size_t>(p)] += x * x;
+        if (!std::isfinite(x)) continue;
+        sums[static_cast<size_t>(p)] += x * x;
+        ++finite[static_cast<size_t>(p)];
       }
   });
-  double sum = 0;
-  for (double part : sums) sum += part;
-  return n == 0 ? 0 : std::sqrt(sum / static_cast<double>(n));
+  Size size;
+  for (size_t p = 0; p < sums.size(); ++p) {
+    size.root_mean_square += sums[p];
+    size.finite += finite[p];
+  }
+  if (size.finite > 0) size.root_mean_square = std::sqrt(size.root_mean_square / static_cast<double>(size.finite));
+  return size;
 }
 
 }  // namespace
@@ -67,8 +79,9 @@ Difference compare(const Storage& got, const Storage& expected, double tolerance
   const int64_t n = expected.desc.elements();
   const Dtype dtype = expected.desc.dtype;
   const bool exact = dtype == Dtype::boolean || dtype == Dtype::s32 || dtype == Dtype::s64;
-  const double size = root_mean_square(expected);
-  const double least = size > 0 ? size : 1;
+  const Size size = size_of(expected);
+  if (n > 0 && size.finite == 0) return {NAN, n, "the reference is nowhere finite, so nothing can be compared"};
+  const double least = size.root_mean_square > 0 ? size.root_mean_square : 1;
   Difference result;
   int64_t first_at = n;
   std::mutex mutex;

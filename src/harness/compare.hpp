@@ -11,7 +11,7 @@ namespace partita {
 
 struct Difference {
   double max_error = 0;  ///< largest |got - expected| / max(|expected|, root mean square of the expected values)
-  int64_t wrong = 0;     ///< elements outside the tolerance
+  int64_t wrong = 0;     ///< elements outside the tolerance; all of them where the reference is nowhere finite
   std::string first;     ///< where the first one is and what was found; empty where none is
 };
 

@@ -42,13 +42,15 @@ TEST(reference_binary, s32_is_exact_and_wraps_around) {
   const Sample a = s32({3}, {2147483647, 16777217, -2147483648.0}), b = s32({3}, {1, 2, 1});
   EXPECT_EQ(run(Add, {}, {a, b}, {s32({3})})[0], (Numbers{-2147483648.0, 16777219, -2147483647.0}));
   EXPECT_EQ(run(Subtract, {}, {a, b}, {s32({3})})[0], (Numbers{2147483646, 16777215, 2147483647}));
-  EXPECT_EQ(run(Add, {}, {a, f32({3}, {0.5, 0.5, 0.5})}, {s32({3})})[0], (Numbers{2147483647, 16777218, -2147483648.0}));
+  EXPECT_EQ(run(Add, {}, {a, f32({3}, {0.5, 0.5, 0.5})}, {s32({3})})[0],
+            (Numbers{2147483647, 16777218, -2147483648.0}));
 }
 
 TEST(reference_binary, greater_equal_compares_s32_exactly) {
   const Sample a = s32({3}, {16777217, 16777216, -1}), b = s32({3}, {16777216, 16777217, -1});
   EXPECT_EQ(run(GreaterEqual, {}, {a, b}, {sample(Dtype::boolean, {3})})[0], (Numbers{1, 0, 1}));
-  EXPECT_EQ(run(GreaterEqual, {}, {f32({2}, {kNan, 1}), f32({1}, {1})}, {sample(Dtype::boolean, {2})})[0], (Numbers{0, 1}));
+  EXPECT_EQ(run(GreaterEqual, {}, {f32({2}, {kNan, 1}), f32({1}, {1})}, {sample(Dtype::boolean, {2})})[0],
+            (Numbers{0, 1}));
 }
 
 TEST(reference_binary, select_takes_the_first_where_the_condition_holds) {
@@ -66,7 +68,8 @@ TEST(reference_binary, bias_lies_along_the_channels) {
 TEST(reference_prelu, slope_lies_along_the_channels_the_last_axis_or_broadcasts) {
   const Sample src = f32({1, 2, 2}, {-1, -2, -3, 4}), slope = f32({2}, {10, 100});
   const auto with = [&](const char* format, bool per_channel, const Sample& s) {
-    return run(PReLU, {{Attr::data_format, format}, {Attr::per_channel_broadcast, per_channel}}, {src, s}, {f32({1, 2, 2})})[0];
+    return run(PReLU, {{Attr::data_format, format}, {Attr::per_channel_broadcast, per_channel}}, {src, s},
+               {f32({1, 2, 2})})[0];
   };
   EXPECT_EQ(with("NCX", true, slope), (Numbers{-10, -20, -300, 4}));
   EXPECT_EQ(with("NXC", true, slope), (Numbers{-10, -200, -30, 4}));
@@ -91,7 +94,8 @@ TEST(reference_prelu, the_slope_gradient_sums_over_the_axes_the_slope_does_not_h
 TEST(reference_gen_index, gives_the_coordinate_along_the_axis) {
   const Sample src = f32({2, 3}, {9, 9, 9, 9, 9, 9});
   EXPECT_EQ(run(GenIndex, {{Attr::axis, int64_t{0}}}, {src}, {s32({2, 3})})[0], (Numbers{0, 0, 0, 1, 1, 1}));
-  EXPECT_EQ(run(GenIndex, {{Attr::axis, int64_t{-1}}}, {src}, {scattered(s32({2, 3}))})[0], (Numbers{0, 1, 2, 0, 1, 2}));
+  EXPECT_EQ(run(GenIndex, {{Attr::axis, int64_t{-1}}}, {src}, {scattered(s32({2, 3}))})[0],
+            (Numbers{0, 1, 2, 0, 1, 2}));
 }
 
 TEST(philox, matches_the_published_vectors) {
@@ -104,7 +108,8 @@ TEST(philox, matches_the_published_vectors) {
 
 std::vector<Numbers> dropped(double seed, double offset, double probability, const Sample& out, int64_t n = 4000) {
   const Sample ones = f32({n}, Numbers(static_cast<size_t>(n), 1));
-  return run(Dropout, {}, {ones, sample(Dtype::s64, {}, {seed}), sample(Dtype::s64, {}, {offset}), f32({}, {probability})},
+  return run(Dropout, {},
+             {ones, sample(Dtype::s64, {}, {seed}), sample(Dtype::s64, {}, {offset}), f32({}, {probability})},
              {out, sample(Dtype::u8, {n})});
 }
 

@@ -14,7 +14,8 @@ TEST(reference, exists_for_every_operator_that_computes_something) {
 }
 
 TEST(reference, honours_strides_and_offsets) {
-  const Sample src = f32({2, 3, 4}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23});
+  const Sample src =
+      f32({2, 3, 4}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23});
   const Numbers dense = run(OpKind::Square, {}, {src}, {f32({2, 3, 4})})[0];
   EXPECT_EQ(dense[23], 529);
   EXPECT_EQ(run(OpKind::Square, {}, {scattered(src)}, {f32({2, 3, 4})})[0], dense);
@@ -40,7 +41,8 @@ TEST(reference, walks_rows_longer_than_a_block) {
   Numbers twice = values;
   for (double& x : twice) x *= 2;
   EXPECT_EQ(run(OpKind::Add, {}, {f32({3000}, values), scattered(f32({3000}, values))}, {f32({3000})})[0], twice);
-  EXPECT_EQ(run(OpKind::Add, {}, {f32({2, 1500}, values), f32({2, 1500}, values)}, {scattered(f32({2, 1500}))})[0], twice);
+  EXPECT_EQ(run(OpKind::Add, {}, {f32({2, 1500}, values), f32({2, 1500}, values)}, {scattered(f32({2, 1500}))})[0],
+            twice);
 }
 
 TEST(reference, accepts_tensors_without_elements) {

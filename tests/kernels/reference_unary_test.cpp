@@ -53,7 +53,8 @@ TEST(reference_unary, softplus_uses_beta_and_does_not_overflow) {
 }
 
 TEST(reference_unary, nan_is_not_swallowed) {
-  for (OpKind kind : {ReLU, Abs, Exp, Tanh, HardSwish, Sigmoid}) EXPECT_TRUE(std::isnan(unary(kind, {}, {kNan})[0])) << name_of(kind);
+  for (OpKind kind : {ReLU, Abs, Exp, Tanh, HardSwish, Sigmoid})
+    EXPECT_TRUE(std::isnan(unary(kind, {}, {kNan})[0])) << name_of(kind);
   EXPECT_TRUE(std::isnan(unary(Clamp, {{Attr::min, -1.f}, {Attr::max, 2.f}}, {kNan})[0]));
 }
 

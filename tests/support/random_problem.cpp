@@ -5,8 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
-#include <memory>
 #include <numeric>
 
 #include "kernels/ref/reference.hpp"
@@ -29,8 +27,7 @@ int64_t position(const TensorDesc& desc, int64_t index) {
 }
 
 Buffer empty_buffer(const TensorDesc& desc) {
-  return {desc, std::vector<std::byte>(bytes_for(desc.dtype, desc.offset + span_of(desc.dims, desc.strides)),
-                                       std::byte{kNanByte})};
+  return {desc, GuardedMemory(bytes_for(desc.dtype, desc.offset + span_of(desc.dims, desc.strides)), kNanByte)};
 }
 
 std::vector<Buffer> outputs_of(const Problem& problem) {
@@ -44,10 +41,8 @@ Status execute(const Run& run, const std::vector<Buffer>& in, std::vector<Buffer
   std::vector<void*> outputs;
   for (const Buffer& buffer : in) inputs.push_back(buffer.data());
   for (Buffer& buffer : out) outputs.push_back(buffer.data());
-  const size_t bytes = (run.scratch_bytes + 63) / 64 * 64;
-  const std::unique_ptr<void, void (*)(void*)> scratch(bytes ? std::aligned_alloc(64, bytes) : nullptr, std::free);
-  if (bytes) std::memset(scratch.get(), kNanByte, bytes);
-  return run.call({inputs, outputs, scratch.get()});
+  GuardedMemory scratch((run.scratch_bytes + 63) / 64 * 64, kNanByte);
+  return run.call({inputs, outputs, scratch.data()});
 }
 
 void expect_row_agrees(const Kernel& row, const Problem& problem, const Expectation& expectation,
@@ -132,7 +127,7 @@ std::string damage(const Buffer& written) {
     std::fill_n(inside.begin() + static_cast<std::ptrdiff_t>(at), size, true);
   }
   for (size_t i = 0; i < inside.size(); ++i) {
-    if (!inside[i] && written.bytes[i] != std::byte{kNanByte}) return str("byte ", i, " between the elements was written");
+    if (!inside[i] && written.bytes.data()[i] != std::byte{kNanByte}) return str("byte ", i, " between the elements was written");
   }
   return {};
 }

@@ -10,6 +10,7 @@
 
 #include "kernels/kernel.hpp"
 #include "kernels/problem.hpp"
+#include "tests/support/guarded_memory.hpp"
 
 namespace partita::test {
 
@@ -43,7 +44,7 @@ TensorDesc any_desc(Dtype dtype, const Dims& dims, Random& random);
 /// Memory of a tensor from before its offset to behind its last element.
 struct Buffer {
   TensorDesc desc;
-  std::vector<std::byte> bytes;
+  GuardedMemory bytes;
 
   void* data() { return bytes.data(); }
   const void* data() const { return bytes.data(); }

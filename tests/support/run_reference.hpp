@@ -32,7 +32,8 @@ struct Sample {
 
   int64_t position(int64_t index) const {
     int64_t at = desc.offset;
-    for (int axis = desc.dims.size(); axis-- > 0; index /= desc.dims[axis]) at += index % desc.dims[axis] * desc.strides[axis];
+    for (int axis = desc.dims.size(); axis-- > 0; index /= desc.dims[axis])
+      at += index % desc.dims[axis] * desc.strides[axis];
     return at;
   }
   size_t bytes() const { return bytes_for(desc.dtype, desc.offset + span_of(desc.dims, desc.strides)); }
@@ -87,11 +88,13 @@ inline Sample as_nxc(Sample s) {
 
 /// The elements in the order n, c, x.. of what a run with data_format NXC wrote.
 inline Numbers from_nxc(const Dims& nxc, const Numbers& values) {
-  const int64_t channels = nxc.back(), images = nxc[0], places = elements(nxc) / std::max<int64_t>(channels * images, 1);
+  const int64_t channels = nxc.back(), images = nxc[0],
+                places = elements(nxc) / std::max<int64_t>(channels * images, 1);
   Numbers result;
   for (int64_t n = 0; n < images; ++n) {
     for (int64_t c = 0; c < channels; ++c) {
-      for (int64_t x = 0; x < places; ++x) result.push_back(values[static_cast<size_t>((n * places + x) * channels + c)]);
+      for (int64_t x = 0; x < places; ++x)
+        result.push_back(values[static_cast<size_t>((n * places + x) * channels + c)]);
     }
   }
   return result;
@@ -104,7 +107,8 @@ inline Attrs attrs_of(const AttrList& list) {
 }
 
 /// The elements of every output, row-major.
-inline std::vector<Numbers> run(OpKind kind, const AttrList& attrs, const std::vector<Sample>& in, const std::vector<Sample>& out) {
+inline std::vector<Numbers> run(OpKind kind, const AttrList& attrs, const std::vector<Sample>& in,
+                                const std::vector<Sample>& out) {
   Problem problem;
   problem.op = kind;
   problem.attrs = attrs_of(attrs);

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+# One GoogleTest program for each folder of tests, the lint scripts, and the installed package.
+enable_testing()
+include(GoogleTest)
+find_package(GTest REQUIRED CONFIG)
+
+file(GLOB_RECURSE support CONFIGURE_DEPENDS tests/support/*.cpp)
+if(support)
+  add_library(partita_test_support OBJECT ${support})
+  target_link_libraries(partita_test_support PUBLIC partita_objects GTest::gmock)
+  target_compile_definitions(partita_test_support PUBLIC PARTITA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+endif()
+
+foreach(folder unit ops patterns kernels errors api golden io)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS tests/${folder}/*.cpp)
+  if(sources)
+    add_executable(${folder}_tests ${sources})
+    target_link_libraries(${folder}_tests PRIVATE $<TARGET_NAME_IF_EXISTS:partita_test_support> partita_objects GTest::gmock_main)
+    target_compile_definitions(${folder}_tests PRIVATE PARTITA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    gtest_discover_tests(${folder}_tests DISCOVERY_TIMEOUT 60 TEST_PREFIX ${folder}.
+                         WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  endif()
+endforeach()
+
+file(GLOB lint_scripts CONFIGURE_DEPENDS tests/lint/*.sh)
+foreach(script IN LISTS lint_scripts)
+  cmake_path(GET script STEM name)
+  add_test(NAME lint.${name} COMMAND ${script})
+  set_tests_properties(lint.${name} PROPERTIES ENVIRONMENT "PARTITA_BUILD_DIR=${PROJECT_BINARY_DIR}")
+endforeach()
+
+# Sanitized code would need a sanitized user.
+if(NOT PARTITA_SANITIZE)
+  add_test(NAME installed_package_builds_the_examples
+           COMMAND ${CMAKE_COMMAND} -D build=${PROJECT_BINARY_DIR} -D examples=${PROJECT_SOURCE_DIR}/docs/examples
+                   -D generator=${CMAKE_GENERATOR} -D compiler=${CMAKE_CXX_COMPILER}
+                   -P ${PROJECT_SOURCE_DIR}/cmake/test_installed_package.cmake)
+endif()

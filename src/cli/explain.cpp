@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// partita explain: what is grouped, what each group was compiled to, and why patterns and kernels said no.
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "passes/partition.hpp"
+#include "src/base/check.hpp"
+#include "src/base/text.hpp"
+#include "src/cli/commands.hpp"
+#include "src/cli/diagnostics.hpp"
+#include "src/cli/graph_options.hpp"
+#include "src/harness/prepared_graph.hpp"
+#include "src/ir/verify_op.hpp"
+
+namespace partita::cli {
+namespace {
+
+struct ExplainOptions {
+  GraphOptions graphs;
+  Policy policy = Policy::fusion;
+  int threads = 0;
+};
+
+std::string text_of(const std::vector<logical_tensor>& tensors) {
+  std::vector<std::string> parts;
+  for (const logical_tensor& t : tensors) parts.push_back(str("%", t.id, ": ", t.text()));
+  return parts.empty() ? "nothing" : join(parts, ", ");
+}
+
+/// `text` with every line after the first moved to the right.
+std::string indented(std::string_view text, std::string_view indent) {
+  std::string out;
+  for (char c : text) {
+    out += c;
+    if (c == '\n') out += indent;
+  }
+  return out;
+}
+
+std::string text_of(const step_info& step, size_t number) {
+  std::string text = str("  step ", number, ": ", indented(step.text, "          "), "\n    kernel ", step.kernel, "\n");
+  for (const auto& [kernel, reason] : step.refused) text += str("      not ", kernel, ": ", reason, "\n");
+  return text;
+}
+
+std::string text_of(const PreparedGraph::Part& part, size_t number, size_t count) {
+  const partition& p = part.group;
+  std::vector<std::string> ops;
+  for (const op& o : p.form()->ops) ops.push_back(str(name_of(o.kind), " ", o.id));
+  std::string text = str("partition ", number, " of ", count, ": ", p.pattern(), "\n  operators ", join(ops, ", "), "\n");
+  if (!p.supported()) return str(text, "  not compiled: ", p.reason(), "\n");
+  const compiled_partition& compiled = part.bound.compiled;
+  text += str("  reads ", text_of(compiled.inputs()), "\n  writes ", text_of(compiled.outputs()), "\n");
+  const auto steps = compiled.steps();
+  for (size_t i = 0; i < steps.size(); ++i) text += text_of(steps[i], i + 1);
+  for (const auto& [in, out] : compiled.inplace_ports()) text += str("  %", in, " and %", out, " may share memory\n");
+  if (compiled.scratchpad_bytes() > 0) text += str("  scratchpad of ", compiled.scratchpad_bytes(), " bytes\n");
+  return text;
+}
+
+std::string refusals(const graph& g, Policy policy) {
+  if (policy == Policy::debug) return "patterns: none is tried with --policy=debug\n";
+  std::vector<PatternNote> notes;
+  (void)partition_graph(*g.form(), {policy, g.engine_kind(), g.fpmath_mode(), g.fpmath_apply_to_int()}, &notes);
+  if (notes.empty()) return "patterns: each that began to match took its operators\n";
+  std::string text = "patterns that began to match and stopped\n";
+  for (const PatternNote& note : notes) {
+    const auto at = std::find_if(g.ops().begin(), g.ops().end(), [&](const op& o) { return o.id == note.op; });
+    text += str("  ", note.pattern, " from ", place_of(*at), ": after ", note.refusal.matched,
+                note.refusal.matched == 1 ? " operator: " : " operators: ", note.refusal.reason, "\n");
+  }
+  return text;
+}
+
+Result<std::string> explained(const ExplainOptions& options) {
+  PT_ASSIGN(LoadedGraph loaded, load_graph(options.graphs.paths[0], options.graphs.overrides));
+  if (Status s = loaded.value.finalize(); !s.ok()) return with_line(std::move(s), loaded.source);
+  auto prepared = PreparedGraph::make(loaded.value, options.policy, options.threads);
+  if (!prepared.ok()) return with_line(std::move(prepared).take_status(), loaded.source);
+  std::string text;
+  const auto& parts = prepared->parts();
+  for (size_t i = 0; i < parts.size(); ++i) text += text_of(parts[i], i + 1, parts.size()) + "\n";
+  return text + refusals(loaded.value, options.policy);
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, int& exit_code) {
+  const auto options = std::make_shared<ExplainOptions>();
+  CLI::App* command =
+      app.add_subcommand("explain", "Show what is fused, the compiled steps with their kernels, and every refusal's reason");
+  add_graph_options(*command, options->graphs, /*one_file=*/true);
+  add_policy(*command, options->policy);
+  command->add_option("--threads", options->threads, "Threads to compile for; 0 means as many as OpenMP gives (0)")
+      ->type_name("N")->check(CLI::Range(0, 4096).description(""));
+  command->footer(
+      "The graph is compiled as `partita run` would do it, and not executed. %3 is the tensor with id 3.\n\n"
+      "Example:\n"
+      "  partita explain model.json --in-shapes 0:8x64x56x56");
+  command->callback([options, &exit_code] {
+    const auto text = explained(*options);
+    if (text.ok()) std::cout << *text;
+    else report(text.status());
+    exit_code = text.ok() ? kSuccess : kFailure;
+  });
+}
+
+}  // namespace partita::cli
