@@ -36,6 +36,8 @@ Windows windows_of(const Attrs& attrs, const Roles& roles) {
   return onednn::windows_of(attrs, roles.wide.dims, roles.narrow.dims, kernel);
 }
 
+constexpr const char* kEmptyWindow = "a window lies completely in the padding";
+
 bool is_slow(const dnnl::primitive_desc_base& desc) {
   const std::string_view name = desc.impl_info_str();
   return is_reference(desc) || name.find("gemm:") != std::string_view::npos;
@@ -55,7 +57,7 @@ auto fastest(const Roles& roles, const Descs& have, const Describe& describe) ->
 
 /// oneDNN's bf16 kernels multiply scratch memory they have not written by zero: what is left there must not be NaN.
 PrimitiveRun::Scratchpad scratchpad_for(const Roles& roles) {
-  return roles.wide.dtype == Dtype::f32 ? PrimitiveRun::Scratchpad::anything : PrimitiveRun::Scratchpad::zeros;
+  (void)roles; return PrimitiveRun::Scratchpad::zeros;
 }
 
 bool has_bias(const Problem& problem) { return problem.in.size() > 2; }
@@ -75,6 +77,7 @@ dnnl::convolution_forward::primitive_desc forward_desc(const Descs& d, const mem
 const char* plan_transposed(const Problem& problem, const Target& target, PrimitiveRun& run) {
   const Roles roles = roles_of(problem.attrs, problem.out[0], problem.in[0], problem.in[1]);
   const Windows w = windows_of(problem.attrs, roles);
+  if (!w.each_has_a_cell) return kEmptyWindow;
   // oneDNN's deconvolution names the weights' axes from the side of the transposed convolution
   TensorDesc weights = roles.weights;
   const int output_axis = weights.dims.size() - roles.wide.dims.size();
@@ -102,6 +105,7 @@ const char* plan_convolution(const Problem& problem, const Target& target, Primi
   const Roles roles = roles_of(problem.attrs, problem.in[0], problem.out[0], problem.in[1]);
   const Descs have = descs_of(roles);
   const Windows w = windows_of(problem.attrs, roles);
+  if (!w.each_has_a_cell) return kEmptyWindow;
   const memory::desc bias = has_bias(problem) ? bias_desc(problem) : memory::desc();
   const auto desc = fastest(roles, have, [&](const Descs& d, bool allow_empty) {
     return forward_desc(d, bias, w, math_attr(target), prop_kind::forward_inference, allow_empty);
@@ -120,6 +124,7 @@ const char* plan_convolution_backward_data(const Problem& problem, const Target&
   const Roles roles = roles_of(problem.attrs, problem.out[0], problem.in[0], problem.in[1]);
   const Descs have = descs_of(roles);
   const Windows w = windows_of(problem.attrs, roles);
+  if (!w.each_has_a_cell) return kEmptyWindow;
   const auto attr = math_attr(target);
   const auto hint = forward_desc(free_descs(have), {}, w, attr, prop_kind::forward_training, false);
   const auto desc = fastest(roles, have, [&](const Descs& d, bool allow_empty) {
@@ -140,6 +145,7 @@ const char* plan_convolution_backward_weights(const Problem& problem, const Targ
                                problem.in[static_cast<size_t>(narrow)], problem.out[0]);
   const Descs have = descs_of(roles);
   const Windows w = windows_of(problem.attrs, roles);
+  if (!w.each_has_a_cell) return kEmptyWindow;
   const auto attr = math_attr(target);
   const auto hint = forward_desc(free_descs(have), {}, w, attr, prop_kind::forward_training, false);
   const auto desc = fastest(roles, have, [&](const Descs& d, bool allow_empty) {

@@ -42,23 +42,6 @@ View spread(const View& list, const Problem& problem, const Dims& dims) {
   return along_axis(list, dims, axis);
 }
 
-Status with_lists(const Problem& problem, Args args, bool forward) {
-  const View dst = out_view(problem, args, 0);
-  const std::vector<float>& scales = problem.attrs.floats(Attr::scales);
-  std::vector<double> zps(scales.size(), 0);
-  if (problem.attrs.has(Attr::zps)) {
-    const std::vector<int64_t>& given = problem.attrs.ints(Attr::zps);
-    if (!given.empty()) zps.assign(given.begin(), given.end());
-  }
-  const auto view = [&](const void* data, Dtype dtype, size_t n) {
-    return spread(View({dtype, {static_cast<int64_t>(n)}, {1}, 0}, data), problem, dst.dims);
-  };
-  run({dst, in_view(problem, args, 0), view(scales.data(), Dtype::f32, scales.size()),
-       view(zps.data(), Dtype::f64, zps.size())},
-      forward);
-  return {};
-}
-
 void split_axis(View& view, int axis, int64_t outer_stride, int64_t inner, int64_t inner_stride) {
   view.dims[axis] /= inner;
   view.strides[axis] = outer_stride;
@@ -86,6 +69,42 @@ Status split_groups(Operands& o, const View& scales, const View& zps) {
       split_axis(*view, axis, view->strides[axis], inner, 0);
     }
   }
+  return {};
+}
+
+/// Weights of a grouped ConvTranspose: one parameter for each place along `axis` in each group, groups along axis 0.
+View in_groups(const View& list, const Dims& dims, int axis) {
+  const int64_t entries = list.dims[0], in_group = dims[axis];
+  View view = list;
+  view.dims = Dims(dims.size(), 1);
+  view.strides = Dims(dims.size(), 0);
+  view.dims[0] = entries / in_group;
+  view.strides[0] = in_group;
+  view.dims[axis] = in_group;
+  view.strides[axis] = 1;
+  return view;
+}
+
+Status with_lists(const Problem& problem, Args args, bool forward) {
+  Operands o{out_view(problem, args, 0), in_view(problem, args, 0), {}, {}};
+  const Dims dims = o.dst.dims;
+  const std::vector<float>& scales = problem.attrs.floats(Attr::scales);
+  const auto n = static_cast<int64_t>(scales.size());
+  std::vector<double> zps(scales.size(), 0);
+  if (problem.attrs.has(Attr::zps)) {
+    const std::vector<int64_t>& given = problem.attrs.ints(Attr::zps);
+    if (!given.empty()) zps.assign(given.begin(), given.end());
+  }
+  const View scale_list({Dtype::f32, {n}, {1}, 0}, scales.data()), zp_list({Dtype::f64, {n}, {1}, 0}, zps.data());
+  const bool per_channel = problem.attrs.is(Attr::qtype, "per_channel");
+  const int axis = per_channel ? normal_axis(problem.attrs.i64_or(Attr::axis, 1), dims.size()).value_or(0) : 0;
+  if (per_channel && axis > 0 && n > dims[axis]) {
+    PT_TRY(split_groups(o, in_groups(scale_list, dims, axis), in_groups(zp_list, dims, axis)));
+  } else {
+    o.scales = spread(scale_list, problem, dims);
+    o.zps = spread(zp_list, problem, dims);
+  }
+  run(o, forward);
   return {};
 }
 

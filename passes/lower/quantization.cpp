@@ -20,13 +20,6 @@ struct Factor {
   float value = 0;
 };
 
-Factor from_list(Lowering& l, const std::vector<float>& list, const Dims& space, int axis) {
-  if (list.size() == 1) return {{}, Step::kNoBuffer, true, list[0]};
-  const int buffer = l.add_constant(list);
-  const TensorDesc desc{Dtype::f32, Dims{static_cast<int64_t>(list.size())}, Dims{1}, 0};
-  return {spread_along(desc, space, axis), buffer, false, 0};
-}
-
 /// `desc` over a space in which every grouped axis of the result is split into (groups, group extent).
 class GroupedSpace {
  public:
@@ -62,6 +55,21 @@ class GroupedSpace {
   Dims group_, space_;
 };
 
+/// One value, one for each index of `axis`, or (weights of a grouped ConvTranspose, whose groups lie along axis 0) one
+/// for each index of `axis` in each group.
+Factor from_list(Lowering& l, const std::vector<float>& list, const GroupedSpace& grouped, const Dims& dims, int axis) {
+  if (list.size() == 1) return {{}, Step::kNoBuffer, true, list[0]};
+  const int64_t in_group = dims[axis], groups = static_cast<int64_t>(list.size()) / in_group;
+  TensorDesc desc{Dtype::f32, Dims(dims.size(), 1), Dims(dims.size(), 0), 0};
+  if (groups > 1) {
+    desc.dims[0] = groups;
+    desc.strides[0] = in_group;
+  }
+  desc.dims[axis] = in_group;
+  desc.strides[axis] = 1;
+  return {grouped.by_group(desc), l.add_constant(list), false, 0};
+}
+
 Value value_of(LoopStep& loop, const Factor& f) {
   return f.uniform ? loop.builder().constant(f.value) : loop.load(f.desc, f.buffer);
 }
@@ -89,16 +97,22 @@ void emit(Lowering& l, const TensorDesc& src, const TensorDesc& dst, const Facto
 
 /// Scales and zero points are attributes.
 void lower_static(Lowering& l) {
-  const TensorDesc src = l.input(0), dst = l.output(0);
+  const Dims dims = l.output(0).dims;
   const Attrs& a = l.op->attrs;
-  const int axis = a.is(Attr::qtype, "per_channel") ? *normal_axis(a.i64(Attr::axis), dst.dims.size()) : 0;
-  const Factor scale = from_list(l, a.floats(Attr::scales), dst.dims, axis);
+  const auto& scales = a.floats(Attr::scales);
+  const bool by_channel = a.is(Attr::qtype, "per_channel") && !dims.empty();
+  const int axis = by_channel ? *normal_axis(a.i64(Attr::axis), dims.size()) : 0;
+  Dims group(dims.size(), 1);
+  if (by_channel && axis > 0 && static_cast<int64_t>(scales.size()) > dims[axis])
+    group[0] = dims[0] * dims[axis] / static_cast<int64_t>(scales.size());
+  const GroupedSpace grouped(dims, group);
+  const Factor scale = from_list(l, scales, grouped, dims, axis);
   Factor zp{{}, Step::kNoBuffer, true, 0};
   if (a.has(Attr::zps) && !a.ints(Attr::zps).empty()) {
     const auto& list = a.ints(Attr::zps);
-    zp = from_list(l, std::vector<float>(list.begin(), list.end()), dst.dims, axis);
+    zp = from_list(l, std::vector<float>(list.begin(), list.end()), grouped, dims, axis);
   }
-  emit(l, src, dst, scale, &zp);
+  emit(l, grouped.full(l.input(0)), grouped.full(l.output(0)), scale, &zp);
 }
 
 /// Scales and zero points are tensors: of one element, 1-D along the axis, or one element a group.

@@ -30,6 +30,8 @@ bool reduces_axis_0(const op& o) {
   return false;
 }
 
+bool in_batch_of_matrices(const op& o) { return o.inputs[1].rank() > 2 && same_batch(o.inputs[1], o.outputs[0]); }
+
 enum class Role {
   none,       ///< weights, statistics, lists
   batch,      ///< dim 0 is the batch
@@ -54,15 +56,19 @@ Role role_of(const op& o, size_t port) {
     case Convolution: case ConvTranspose: case ConvTransposeBackwardData:
     case AvgPool: case MaxPool: case AvgPoolBackward: case Interpolate:
     case BatchNormInference: case BatchNormForwardTraining: case LayerNorm: case GroupNorm: case RMSNorm:
-    case BiasAdd: case PReLU:
+    case BiasAdd:
       return first ? Role::batch : Role::none;
-    case MaxPoolBackward: case InterpolateBackward: case BatchNormTrainingBackward: case LayerNormBackward:
+    case MaxPoolBackward: case InterpolateBackward: case BatchNormTrainingBackward:
       return port < 2 ? Role::batch : Role::none;
-    case PReLUBackward:
-      return port == 1 ? Role::none : Role::batch;
+    case LayerNormBackward:
+      return port < 4 ? Role::batch : Role::none;  // mean and variance are those of each row
+    case PReLU: case PReLUBackward:
+      // A slope of the full shape has one entry an element.
+      return port != 1 || o.inputs[1].dims == o.inputs[0].dims ? Role::batch : Role::none;
     case MatMul:
       if (first) return o.inputs[0].rank() > 1 ? Role::batch : Role::none;
-      return o.inputs[port].rank() > 2 && same_batch(o.inputs[port], o.outputs[0]) ? Role::batch : Role::none;
+      if (port == 1) return in_batch_of_matrices(o) ? Role::batch : Role::none;
+      return elementwise_role(o, port);
     case ReduceL1: case ReduceL2: case ReduceMax: case ReduceMean: case ReduceMin: case ReduceProd: case ReduceSum:
       return first && !reduces_axis_0(o) ? Role::as_result : Role::none;
     case StaticReshape:
@@ -86,25 +92,51 @@ void set_entry(op& o, Attr attr, int64_t before, int64_t batch) {
   o.set_attr(attr, std::move(changed));
 }
 
-}  // namespace
+/// Tensors whose dim 0 can be the batch: all that an operator makes only of such.
+std::set<uint64_t> possible_carriers(const std::vector<op>& ops, const GraphLinks& links) {
+  std::set<uint64_t> possible;
+  for (size_t i : links.order) {
+    bool some = false, all = true;
+    for (size_t port = 0; port < ops[i].inputs.size(); ++port) {
+      const logical_tensor& t = ops[i].inputs[port];
+      if (links.from_outside(t.id) && t.rank() > 0) possible.insert(t.id);
+      if (role_of(ops[i], port) == Role::none) continue;
+      some = true;
+      all &= possible.count(t.id) > 0;
+    }
+    if (some && all && !ops[i].outputs.empty()) possible.insert(ops[i].outputs[0].id);
+  }
+  return possible;
+}
 
-Result<bool> set_batch(std::vector<op>& ops, int64_t batch) {
-  PT_ASSIGN(const GraphLinks links, link_ops(ops));
+/// From the results backwards: a tensor carries the batch where a reader of it says so. Shape attributes that repeat
+/// the batch are changed on the way.
+std::set<uint64_t> find_carriers(std::vector<op>& ops, const GraphLinks& links, int64_t batch) {
+  const std::set<uint64_t> possible = possible_carriers(ops, links);
   std::set<uint64_t> carrying;
   for (auto it = links.order.rbegin(); it != links.order.rend(); ++it) {
     op& o = ops[*it];
-    const bool result_carries =
-        !o.outputs.empty() && (!links.consumed.count(o.outputs[0].id) || carrying.count(o.outputs[0].id));
+    if (o.outputs.empty()) continue;
+    const uint64_t result = o.outputs[0].id;
+    const bool result_carries = possible.count(result) && (!links.consumed.count(result) || carrying.count(result));
     for (size_t port = 0; port < o.inputs.size(); ++port) {
       const logical_tensor& t = o.inputs[port];
       const Role role = role_of(o, port);
-      if (t.rank() == 0 || role == Role::none || (role == Role::as_result && !result_carries)) continue;
+      if (!possible.count(t.id) || role == Role::none || (role == Role::as_result && !result_carries)) continue;
       carrying.insert(t.id);
       if (port != 0) continue;
       if (o.kind == StaticReshape) set_entry(o, Attr::shape, t.dims[0], batch);
       if (o.kind == AvgPoolBackward) set_entry(o, Attr::src_shape, t.dims[0], batch);
     }
   }
+  return carrying;
+}
+
+}  // namespace
+
+Result<bool> set_batch(std::vector<op>& ops, int64_t batch) {
+  PT_ASSIGN(const GraphLinks links, link_ops(ops));
+  const std::set<uint64_t> carrying = find_carriers(ops, links, batch);
   bool any = false;
   for (uint64_t id : carrying) {
     if (!links.from_outside(id)) continue;

@@ -93,13 +93,13 @@ Result<ShapeText> parse_shape(const Piece& piece) {
   if (shape.text == "-") {
     out.dims = Dims{};
   } else if (!shape.text.empty() || star == piece.text.npos) {
-    PT_ASSIGN(out.dims, parse_extents(shape, "a dim, as in 2x3x4,"));
+    PT_ASSIGN(out.dims, parse_extents(shape, "a dim, as in 2x3x4"));
   }
   if (star == piece.text.npos) return out;
   const Piece layout = piece.from(star + 1);
   if (layout.text.empty()) return layout.wrong("expected a tag, as in acdb, or strides, as in 6x1, after `*`");
   if (is_digit(layout.text[0])) {
-    PT_ASSIGN(out.strides, parse_extents(layout, "a stride, as in 6x1,"));
+    PT_ASSIGN(out.strides, parse_extents(layout, "a stride, as in 6x1"));
   } else {
     out.tag = layout;
   }
@@ -163,8 +163,8 @@ Result<AttrValue> parse_attr(AttrType type, const Piece& value) {
       return AttrValue(*number);
     }
     case AttrType::string: return AttrValue(std::string(value.text));
-    case AttrType::s64s: return parse_list<int64_t>(value, "integers, as in 1x1,");
-    case AttrType::f32s: return parse_list<float>(value, "numbers, as in 0.5x1,");
+    case AttrType::s64s: return parse_list<int64_t>(value, "integers, as in 1x1");
+    case AttrType::f32s: return parse_list<float>(value, "numbers, as in 0.5x1");
   }
   return value.wrong("unknown attribute type");
 }

@@ -10,13 +10,13 @@ namespace partita {
 
 /// Each text as given on the command line; empty: no change. docs/json_format.md describes the syntax.
 struct Overrides {
-  std::string in_shapes;        ///< ID:SHAPE[*TAG or *STRIDES][+..]
-  std::string op_attrs;         ///< ID:name:value[*name:value][+..]
-  std::string dt;               ///< f32, bf16 or f16 for the whole graph, or ID:TYPE[+..]
-  std::string mb;               ///< dim 0 of every input that carries the batch
-  std::string op_kind;          ///< ID:Kind[+..]; undef removes the operator
-  std::string tensor_property;  ///< ID:property[+..]
-  std::string attr_fpmath;      ///< mode[:bool]
+  std::string in_shapes = {};        ///< ID:SHAPE[*TAG or *STRIDES][+..]
+  std::string op_attrs = {};         ///< ID:name:value[*name:value][+..]
+  std::string dt = {};               ///< f32, bf16 or f16 for the whole graph, or ID:TYPE[+..]
+  std::string mb = {};               ///< dim 0 of every input that carries the batch
+  std::string op_kind = {};          ///< ID:Kind[+..]; undef removes the operator
+  std::string tensor_property = {};  ///< ID:property[+..]
+  std::string attr_fpmath = {};      ///< mode[:bool]
 
   bool empty() const;
 };

@@ -20,12 +20,18 @@ std::string port_name(const Few<PortDef, N>& ports, int i, std::string_view side
 
 std::string_view name_of(AttrType type) {
   switch (type) {
-    case AttrType::boolean: return "bool";
-    case AttrType::s64: return "s64";
-    case AttrType::f32: return "f32";
-    case AttrType::string: return "string";
-    case AttrType::s64s: return "s64[]";
-    case AttrType::f32s: return "f32[]";
+    case AttrType::boolean:
+      return "bool";
+    case AttrType::s64:
+      return "s64";
+    case AttrType::f32:
+      return "f32";
+    case AttrType::string:
+      return "string";
+    case AttrType::s64s:
+      return "s64[]";
+    case AttrType::f32s:
+      return "f32[]";
   }
   return "unknown";
 }

@@ -80,7 +80,7 @@ struct ExprInputs {
   std::span<const ExprBuilder::Value> in;  ///< one loaded value an input port
   const Attrs& attrs;
   int rank = 0;          ///< of the result
-  bool integer = false;  ///< every input is s32, and so is the result unless it is boolean: the values are integers
+  bool integer = false;  ///< every input is s32: the values are 32-bit integers
 };
 
 /// How the inputs of an element-wise operator lie over its result: right-aligned (numpy), or 1-D ones along the channel
@@ -105,7 +105,7 @@ struct OpDef {
   Operands operands = Operands::numpy;
   bool commutative = false;  ///< inputs 0 and 1 may change places
   bool variadic_outputs = false;
-  int max_variadic = 0;      ///< most inputs where the last input port is variadic; 0: no limit
+  int max_variadic = 0;  ///< most inputs where the last input port is variadic; 0: no limit
   /// Where oneDNN documents fewer type combinations than are accepted: true for those. Null: all of them.
   bool (*documented)(const OpView&) = nullptr;
 };

@@ -51,8 +51,8 @@ Status infer_shapes(const OpDef& def, Attrs& attrs, std::span<const logical_tens
                     std::span<logical_tensor> outputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].shape_known() || !def.infer) continue;
-    return fail(Code::invalid_shape, str(input_name(def, static_cast<int>(i)), " must have known dims, found ",
-                                         inputs[i].text()));
+    return fail(Code::invalid_shape,
+                str(input_name(def, static_cast<int>(i)), " must have known dims, found ", inputs[i].text()));
   }
   const op probe(0, def.kind, {inputs.begin(), inputs.end()}, {outputs.begin(), outputs.end()});
   PT_TRY(run_checks(def, OpView(probe, attrs), Code::invalid_shape));

@@ -17,7 +17,8 @@ namespace partita {
 class ShapeContext {
  public:
   /// `outputs` are the given ones; they are overwritten with what is inferred.
-  ShapeContext(const OpDef& def, Attrs& attrs, std::span<const logical_tensor> inputs, std::span<logical_tensor> outputs)
+  ShapeContext(const OpDef& def, Attrs& attrs, std::span<const logical_tensor> inputs,
+               std::span<logical_tensor> outputs)
       : def_(def), attrs_(attrs), inputs_(inputs), outputs_(outputs) {}
 
   const OpDef& def() const { return def_; }
@@ -53,6 +54,7 @@ class ShapeContext {
 };
 
 /// Infers and checks the shapes of all outputs of one operator.
-Status infer_shapes(const OpDef& def, Attrs& attrs, std::span<const logical_tensor> inputs, std::span<logical_tensor> outputs);
+Status infer_shapes(const OpDef& def, Attrs& attrs, std::span<const logical_tensor> inputs,
+                    std::span<logical_tensor> outputs);
 
 }  // namespace partita

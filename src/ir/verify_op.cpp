@@ -74,8 +74,8 @@ Status check_types(const OpDef& def, const Side& side, std::vector<Bound>& bound
     if (first == bound.end()) {
       bound.push_back({symbol, found, port});
     } else if (first->type != found) {
-      return wrong(str(port, " must have the type of ", first->port, " (", name_of(first->type), "), found ",
-                       name_of(found)));
+      return wrong(
+          str(port, " must have the type of ", first->port, " (", name_of(first->type), "), found ", name_of(found)));
     }
   }
   return {};
@@ -89,7 +89,8 @@ AttrType type_of(const AttrValue& value) {
   return std::holds_alternative<std::vector<int64_t>>(value) ? AttrType::s64s : AttrType::f32s;
 }
 
-/// Dumps of oneDNN spell "not given" as a list of twelve zeros or ones; an optional list without entries says as little.
+/// Dumps of oneDNN spell "not given" as a list of twelve zeros or ones; an optional list without entries says as
+/// little.
 bool is_placeholder(const AttrDef& def, const AttrValue& value) {
   if (def.need == Need::required) return false;
   if (const auto* floats = std::get_if<std::vector<float>>(&value)) return floats->empty();
@@ -121,7 +122,8 @@ Status check_attr_value(const AttrDef& def, AttrValue& value) {
     return {};
   }
   const std::span<const std::string_view> tokens(def.allowed.begin(), def.allowed.size());
-  return wrong(str("`", name, "` must be one of ", join(tokens, ", "), ", found `", text, "`", suggestion(text, tokens)));
+  return wrong(
+      str("`", name, "` must be one of ", join(tokens, ", "), ", found `", text, "`", suggestion(text, tokens)));
 }
 
 Status check_unknown_attrs(const OpDef& def, const op& o) {
@@ -130,7 +132,8 @@ Status check_unknown_attrs(const OpDef& def, const op& o) {
     if (find_attr(def, key)) continue;
     std::vector<std::string_view> names;
     for (const AttrDef& a : def.attrs) names.push_back(name_of(a.key));
-    const std::string found = name_of(key) == "unknown" ? str("number ", static_cast<int>(key)) : str("`", name_of(key), "`");
+    const std::string found =
+        name_of(key) == "unknown" ? str("number ", static_cast<int>(key)) : str("`", name_of(key), "`");
     return wrong(str(def.name, " has no attribute ", found, ", it has ", names.empty() ? "none" : join(names, ", "),
                      suggestion(name_of(key), names)));
   }
@@ -148,7 +151,8 @@ Result<Attrs> checked_attrs(const OpDef& def, const op& o) {
   Attrs attrs(o.attrs());
   for (const AttrDef& a : def.attrs) {
     if (a.need == Need::required && !attrs.has(a.key)) {
-      return wrong(str("attribute `", name_of(a.key), "` (", name_of(a.type), ": ", a.text, ") is required, found none"));
+      return wrong(
+          str("attribute `", name_of(a.key), "` (", name_of(a.type), ": ", a.text, ") is required, found none"));
     }
   }
   for (const AttrDef& a : def.attrs) {
@@ -182,8 +186,9 @@ std::string facts(std::string_view sentence, const OpDef& def, const OpView& vie
       if (view.attrs().has(*attr)) parts.push_back(str(name, "=", text_of(view.attrs().get(*attr))));
     }
     for (int side = 0; side < 2; ++side) {
-      const std::span<const PortDef> ports = side == 0 ? std::span<const PortDef>(def.inputs.begin(), def.inputs.size())
-                                                       : std::span<const PortDef>(def.outputs.begin(), def.outputs.size());
+      const std::span<const PortDef> ports = side == 0
+                                                 ? std::span<const PortDef>(def.inputs.begin(), def.inputs.size())
+                                                 : std::span<const PortDef>(def.outputs.begin(), def.outputs.size());
       for (int i = 0; i < static_cast<int>(ports.size()); ++i) {
         if (ports[static_cast<size_t>(i)].name != name) continue;
         known = true;

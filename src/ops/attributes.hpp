@@ -31,23 +31,25 @@ constexpr AttrDef real(Attr key, float fallback, std::string_view text) {
 }
 constexpr AttrDef choice(Attr key, std::string_view fallback, Few<std::string_view, 8> allowed, std::string_view text,
                          Few<std::string_view, 8> aliases = {}) {
-  return {.key = key, .type = AttrType::string, .fallback = fallback, .allowed = allowed, .aliases = aliases, .text = text};
+  return {
+      .key = key, .type = AttrType::string, .fallback = fallback, .allowed = allowed, .aliases = aliases, .text = text};
 }
 
 inline constexpr AttrDef kDataFormat =
     choice(Attr::data_format, "NXC", {"NCX", "NXC"}, "axis order: channels second (NCX) or last (NXC)");
-inline constexpr AttrDef kAutoPad =
-    choice(Attr::auto_pad, "None", {"None", "SAME_UPPER", "SAME_LOWER", "VALID"},
-           "how pads are found: as given (None), so that windows and strides cover the axis with the odd cell at the end "
-           "(SAME_UPPER) or at the begin (SAME_LOWER), or no padding (VALID)",
-           {"none", "same_upper", "same_lower", "valid"});
+inline constexpr AttrDef kAutoPad = choice(
+    Attr::auto_pad, "None", {"None", "SAME_UPPER", "SAME_LOWER", "VALID"},
+    "how pads are found: as given (None), so that windows and strides cover the axis with the odd cell at the end "
+    "(SAME_UPPER) or at the begin (SAME_LOWER), or no padding (VALID)",
+    {"none", "same_upper", "same_lower", "valid"});
 inline constexpr AttrDef kAutoBroadcast =
     choice(Attr::auto_broadcast, "numpy", {"none", "numpy"},
            "numpy: dims are aligned at the right and a dim of 1 stretches; none: shapes must be equal");
 inline constexpr AttrDef kStrides =
     required(Attr::strides, AttrType::s64s, "step from window to window, one positive integer a spatial axis");
-inline constexpr AttrDef kPadsBegin = required(
-    Attr::pads_begin, AttrType::s64s, "padding before each spatial axis; an empty list means none; unused with auto_pad");
+inline constexpr AttrDef kPadsBegin =
+    required(Attr::pads_begin, AttrType::s64s,
+             "padding before each spatial axis; an empty list means none; unused with auto_pad");
 inline constexpr AttrDef kPadsEnd = required(
     Attr::pads_end, AttrType::s64s, "padding after each spatial axis; an empty list means none; unused with auto_pad");
 inline constexpr AttrDef kOutputPadding =

@@ -15,8 +15,8 @@ Dims spatial_dims(const Attrs& attrs, const Dims& dims);
 /// Batch, channels and spatial dims put together as data_format says.
 Dims data_dims(const Attrs& attrs, int64_t batch, int64_t channels, const Dims& spatial);
 
-/// Axes of a filter. A window turns the `wide` side (src of a convolution, dst of a transposed one) into one cell of the
-/// `narrow` side. Narrow channels are all in the filter, wide channels only those of one group.
+/// Axes of a filter. A window turns the `wide` side (src of a convolution, dst of a transposed one) into one cell of
+/// the `narrow` side. Narrow channels are all in the filter, wide channels only those of one group.
 struct FilterAxes {
   int narrow = 0;
   int wide = 1;

@@ -28,7 +28,8 @@ bool gradient_pair(const OpView& v) { return v.outputs() != 2; }
 bool same_shapes(const OpView& v) { return may_agree(v.in(0), v.in(1)); }
 
 constexpr CheckDef kRank = {"channels_of_src", "`src` must have rank 2 or more", has_channels};
-constexpr CheckDef kType = {"statistics_type", "`mean`, `variance`, `gamma` and `beta` may be bf16 only where `src` is bf16",
+constexpr CheckDef kType = {"statistics_type",
+                            "`mean`, `variance`, `gamma` and `beta` may be bf16 only where `src` is bf16",
                             statistics_type_fits, true};
 constexpr std::string_view kVectorsText =
     "`mean`, `variance`, `gamma` and `beta` must be 1-D with one entry a channel of `src` by `data_format`";
@@ -84,10 +85,14 @@ constexpr OpDef kBatchNormForwardTraining = {
                 {"batch_mean", "T2", "mean of each channel in this batch"},
                 {"batch_variance", "T2", "variance of each channel in this batch"}},
     .attrs = {kEpsilonRequired,
-              optional(Attr::momentum, AttrType::f32, "weight of the statistics before; absent means 0.5"), kDataFormat},
+              optional(Attr::momentum, AttrType::f32, "weight of the statistics before; absent means 0.5"),
+              kDataFormat},
     .types = {{"T1", kFloats}, {"T2", kF32OrBf16}},
-    .checks = {kType, kRank, {"channel_vectors", kVectorsText, channel_vectors<1>},
-               {"affine_pair", "`gamma` and `beta` must be given together or not at all", affine_pair}, kEpsilonSign,
+    .checks = {kType,
+               kRank,
+               {"channel_vectors", kVectorsText, channel_vectors<1>},
+               {"affine_pair", "`gamma` and `beta` must be given together or not at all", affine_pair},
+               kEpsilonSign,
                {"momentum_sign", "`momentum` must not be negative", real_not_negative<Attr::momentum>}},
     .infer = src_and_channel_shapes,
     .step = StepKind::batch_norm,
@@ -108,7 +113,9 @@ constexpr OpDef kBatchNormTrainingBackward = {
                 {"diff_beta", "T2", "gradient of beta", Arity::optional}},
     .attrs = {kEpsilonRequired, kDataFormat},
     .types = {{"T1", kFloats}, {"T2", kF32OrBf16}},
-    .checks = {kType, kRank, {"gradient_shape", "`diff_dst` must have the shape of `src`", same_shapes},
+    .checks = {kType,
+               kRank,
+               {"gradient_shape", "`diff_dst` must have the shape of `src`", same_shapes},
                {"channel_vectors", kVectorsText, channel_vectors<2>},
                {"gradient_pair", "`diff_gamma` and `diff_beta` must be given together or not at all", gradient_pair},
                kEpsilonSign},

@@ -17,9 +17,7 @@ bool has_channels(const OpView& v) {
 
 bool bias_fits(const OpView& v) { return is_vector(v, 1, known_channels(v)); }
 
-Status bias_gradient_shape(ShapeContext& c) {
-  return c.set(0, {c.in(0)[channel_axis(c.attrs(), c.rank(0))]});
-}
+Status bias_gradient_shape(ShapeContext& c) { return c.set(0, {c.in(0)[channel_axis(c.attrs(), c.rank(0))]}); }
 
 }  // namespace
 

@@ -25,7 +25,8 @@ constexpr OpDef binary(OpKind kind, std::string_view name, std::string_view c_na
           .commutative = commutative};
 }
 
-/// oneDNN documents equal types, and results in f32 where one operand is f32; the others are computed in f32 all the same.
+/// oneDNN documents equal types, and results in f32 where one operand is f32; the others are computed in f32 all the
+/// same.
 bool documented_types(const OpView& v) {
   const Dtype a = v.in_type(0), b = v.in_type(1), to = v.out_type(0);
   if (a == Dtype::s32 || b == Dtype::s32 || to == Dtype::s32) return a == b && b == to;
@@ -61,8 +62,8 @@ constexpr OpDef greater_equal() {
 
 }  // namespace
 
-constexpr OpDef kAdd =
-    mixed(binary(OpKind::Add, "Add", "add", "dst = src_0 + src_1", either<ExprOp::add, ExprOp::add_s32>, true), kFloatsOrS32);
+constexpr OpDef kAdd = mixed(
+    binary(OpKind::Add, "Add", "add", "dst = src_0 + src_1", either<ExprOp::add, ExprOp::add_s32>, true), kFloatsOrS32);
 constexpr OpDef kSubtract = mixed(binary(OpKind::Subtract, "Subtract", "subtract", "dst = src_0 - src_1",
                                          either<ExprOp::sub, ExprOp::sub_s32>, false),
                                   kFloatsOrS32);

@@ -39,9 +39,9 @@ Status check_side(const ShapeContext& c, const Part& data, const Part& filter, i
   }
   const int64_t wanted = per_group ? channels / groups : channels;
   if (in_filter == wanted) return {};
-  return c.wrong(str("the filter must have ", wanted, " channels", per_group ? " a group" : "", " for this tensor, found ",
-                     in_filter, ": ", data.text, ", ", filter.text, ", groups=", groups, ", ",
-                     c.attrs().text(Attr::weights_format)));
+  return c.wrong(str("the filter must have ", wanted, " channels", per_group ? " a group" : "",
+                     " for this tensor, found ", in_filter, ": ", data.text, ", ", filter.text, ", groups=", groups,
+                     ", ", c.attrs().text(Attr::weights_format)));
 }
 
 Status check_channels(const ShapeContext& c, const Part& wide, const Part& narrow, const Part& filter) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes of the six convolution operators. In all of them windows slide over the wide side (src of a convolution, dst of
-// a transposed one), and each makes one cell of the narrow side.
+// Shapes of the six convolution operators. In all of them windows slide over the wide side (src of a convolution, dst
+// of a transposed one), and each makes one cell of the narrow side.
 #pragma once
 
 #include "src/ir/shape_context.hpp"

@@ -32,18 +32,23 @@ std::string ports_text(const OpDef& def, std::string_view title, const Few<PortD
   for (const PortDef& port : ports) width = std::max(width, port.name.size());
   std::string text = str("\n", title, "\n");
   for (const PortDef& port : ports) {
-    const std::string_view arity = port.arity == Arity::optional ? " (optional)" : port.arity == Arity::variadic ? " (any number)" : "";
+    const std::string_view arity = port.arity == Arity::optional   ? " (optional)"
+                                   : port.arity == Arity::variadic ? " (any number)"
+                                                                   : "";
     text += str("  ", padded(port.name, width), "  ", port.text, arity, "  [", types_text(def, port.type), "]\n");
   }
   return text;
 }
 
 std::string attr_text(const AttrDef& attr, size_t width) {
-  const std::string use = attr.need == Need::required     ? "required"
+  const std::string use = attr.need == Need::required  ? "required"
                           : attr.fallback.index() == 0 ? "optional"
                                                        : str("default ", text_of(value_of(attr.fallback)));
-  std::string text = str("  ", padded(name_of(attr.key), width), "  ", padded(name_of(attr.type), 6), "  ", use, "; ", attr.text);
-  const auto tokens = [](const auto& list) { return join(std::span<const std::string_view>(list.begin(), list.size()), ", "); };
+  std::string text =
+      str("  ", padded(name_of(attr.key), width), "  ", padded(name_of(attr.type), 6), "  ", use, "; ", attr.text);
+  const auto tokens = [](const auto& list) {
+    return join(std::span<const std::string_view>(list.begin(), list.size()), ", ");
+  };
   if (!attr.allowed.empty()) text += str("\n  ", padded("", width), "          one of ", tokens(attr.allowed));
   if (!attr.aliases.empty()) text += str(" (also spelt ", tokens(attr.aliases), ")");
   return text + "\n";
@@ -63,7 +68,8 @@ std::string attrs_text(const OpDef& def) {
 std::string describe_op(OpKind kind) {
   const OpDef* def = find_op(kind);
   if (!def) return str("no operator has the kind number ", static_cast<int>(kind), "\n");
-  std::string text = str(def->name, " (", static_cast<int>(def->kind), ", dnnl_graph_op_", def->c_name, ")\n", def->summary, "\n");
+  std::string text =
+      str(def->name, " (", static_cast<int>(def->kind), ", dnnl_graph_op_", def->c_name, ")\n", def->summary, "\n");
   text += ports_text(*def, "inputs", def->inputs);
   text += ports_text(*def, "outputs", def->outputs);
   text += attrs_text(*def);

@@ -27,11 +27,8 @@ constexpr OpDef kDropout = {
                {"probability", "T_p", "probability to become zero, one element"}},
     .outputs = {{"dst", "T", "results, with the shape of src"},
                 {"mask", "T_mask", "1 where an element stays, 0 where it is dropped", Arity::optional}},
-    .types = {{"T", kFloats},
-              {"T_seed", {Dtype::s64}},
-              {"T_offset", {Dtype::s64}},
-              {"T_p", kF32},
-              {"T_mask", {Dtype::u8}}},
+    .types =
+        {{"T", kFloats}, {"T_seed", {Dtype::s64}}, {"T_offset", {Dtype::s64}}, {"T_p", kF32}, {"T_mask", {Dtype::u8}}},
     .checks = {{"scalars", "`seed`, `offset` and `probability` must hold one element each", scalars}},
     .infer = same_shape,
     .step = StepKind::dropout,

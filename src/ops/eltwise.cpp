@@ -55,9 +55,7 @@ Value leaky_relu(ExprBuilder& b, const ExprInputs& x) {
   return where_above(b, x.in[0], 0, x.in[0], scale(b, x.in[0], x.attrs.f32(Attr::alpha)));
 }
 
-Value mish(ExprBuilder& b, const ExprInputs& x) {
-  return b.mul(x.in[0], b.tanh(b.apply(ExprOp::softplus, x.in[0])));
-}
+Value mish(ExprBuilder& b, const ExprInputs& x) { return b.mul(x.in[0], b.tanh(b.apply(ExprOp::softplus, x.in[0]))); }
 
 Value pow(ExprBuilder& b, const ExprInputs& x) {
   return b.apply(ExprOp::pow, x.in[0], b.constant(x.attrs.f32(Attr::beta)));
@@ -78,18 +76,18 @@ constexpr OpDef kClamp =
     unary(OpKind::Clamp, "Clamp", "clamp", "Limits each value to [min, max].", clamp,
           {required(Attr::min, AttrType::f32, "lower limit"), required(Attr::max, AttrType::f32, "upper limit")},
           {kMinUpToMax});
-constexpr OpDef kElu = unary(OpKind::Elu, "Elu", "elu", "dst = src where src > 0, alpha * (exp(src) - 1) elsewhere.", elu,
-                             {required(Attr::alpha, AttrType::f32, "size of the negative limit, not negative")},
-                             {kAlphaSign});
+constexpr OpDef kElu =
+    unary(OpKind::Elu, "Elu", "elu", "dst = src where src > 0, alpha * (exp(src) - 1) elsewhere.", elu,
+          {required(Attr::alpha, AttrType::f32, "size of the negative limit, not negative")}, {kAlphaSign});
 constexpr OpDef kExp = unary(OpKind::Exp, "Exp", "exp", "dst = exp(src)", map1<ExprOp::exp>);
 constexpr OpDef kGELU =
     unary(OpKind::GELU, "GELU", "gelu", "Multiplies each value by the normal distribution function at it.", gelu,
           {choice(Attr::mode, "gelu_erf", {"gelu_erf", "gelu_tanh"}, "exact by erf, or the approximation by tanh")});
-constexpr OpDef kHardSigmoid =
-    unary(OpKind::HardSigmoid, "HardSigmoid", "hard_sigmoid", "dst = alpha * src + beta, limited to [0, 1].", hard_sigmoid,
-          {required(Attr::alpha, AttrType::f32, "slope"), required(Attr::beta, AttrType::f32, "value at 0")});
-constexpr OpDef kHardSwish = unary(OpKind::HardSwish, "HardSwish", "hard_swish",
-                                   "dst = src * (src / 6 + 0.5, limited to [0, 1]).", hard_swish);
+constexpr OpDef kHardSigmoid = unary(
+    OpKind::HardSigmoid, "HardSigmoid", "hard_sigmoid", "dst = alpha * src + beta, limited to [0, 1].", hard_sigmoid,
+    {required(Attr::alpha, AttrType::f32, "slope"), required(Attr::beta, AttrType::f32, "value at 0")});
+constexpr OpDef kHardSwish =
+    unary(OpKind::HardSwish, "HardSwish", "hard_swish", "dst = src * (src / 6 + 0.5, limited to [0, 1]).", hard_swish);
 constexpr OpDef kLeakyReLU =
     unary(OpKind::LeakyReLU, "LeakyReLU", "leaky_relu", "dst = src where src > 0, alpha * src elsewhere.", leaky_relu,
           {required(Attr::alpha, AttrType::f32, "slope below 0")});
@@ -100,12 +98,12 @@ constexpr OpDef kPow = unary(OpKind::Pow, "Pow", "pow", "dst = src to the power 
 constexpr OpDef kReciprocal =
     unary(OpKind::Reciprocal, "Reciprocal", "reciprocal", "dst = 1 / src", map1<ExprOp::reciprocal>);
 constexpr OpDef kReLU = unary(OpKind::ReLU, "ReLU", "relu", "dst = max(src, 0)", relu);
-constexpr OpDef kRound =
-    unary(OpKind::Round, "Round", "round", "Rounds to the nearest integer, halves to the even one.", map1<ExprOp::round>);
+constexpr OpDef kRound = unary(OpKind::Round, "Round", "round",
+                               "Rounds to the nearest integer, halves to the even one.", map1<ExprOp::round>);
 constexpr OpDef kSigmoid =
     unary(OpKind::Sigmoid, "Sigmoid", "sigmoid", "dst = 1 / (1 + exp(-src))", map1<ExprOp::sigmoid>);
-constexpr OpDef kSoftPlus = unary(OpKind::SoftPlus, "SoftPlus", "softplus", "dst = log(1 + exp(beta * src)) / beta", softplus,
-                                  {real(Attr::beta, 1, "sharpness of the bend")});
+constexpr OpDef kSoftPlus = unary(OpKind::SoftPlus, "SoftPlus", "softplus", "dst = log(1 + exp(beta * src)) / beta",
+                                  softplus, {real(Attr::beta, 1, "sharpness of the bend")});
 constexpr OpDef kSqrt = unary(OpKind::Sqrt, "Sqrt", "sqrt", "dst = square root of src", map1<ExprOp::sqrt>);
 constexpr OpDef kSquare = unary(OpKind::Square, "Square", "square", "dst = src * src", map1<ExprOp::square>);
 constexpr OpDef kTanh = unary(OpKind::Tanh, "Tanh", "tanh", "dst = hyperbolic tangent of src", map1<ExprOp::tanh>);

@@ -27,8 +27,9 @@ constexpr OpDef gradient(OpKind kind, std::string_view name, std::string_view c_
 }
 
 /// The first input is the forward source, or its result where use_dst is true.
-constexpr OpDef gradient_by_either(OpKind kind, std::string_view name, std::string_view c_name, std::string_view summary,
-                                   Expression expression, AttrDef first = {}, AttrDef second = {}) {
+constexpr OpDef gradient_by_either(OpKind kind, std::string_view name, std::string_view c_name,
+                                   std::string_view summary, Expression expression, AttrDef first = {},
+                                   AttrDef second = {}) {
   OpDef def = gradient(kind, name, c_name, summary, expression);
   def.inputs = {{"src/dst", "T", "source or, with use_dst, result of the forward operator"},
                 {"diff_dst", "T", "gradient of its result"}};
@@ -121,13 +122,14 @@ constexpr OpDef with_check(OpDef def, CheckDef check) {
 
 }  // namespace
 
-constexpr OpDef kAbsBackward =
-    gradient(OpKind::AbsBackward, "AbsBackward", "abs_backward", "diff_src = diff_dst times the sign of src", abs_backward);
-constexpr OpDef kClampBackward = with_check(
-    gradient_by_either(OpKind::ClampBackward, "ClampBackward", "clamp_backward",
-                       "Passes the gradient where min < src < max, 0 elsewhere.", clamp_backward,
-                       required(Attr::min, AttrType::f32, "lower limit"), required(Attr::max, AttrType::f32, "upper limit")),
-    kMinUpToMax);
+constexpr OpDef kAbsBackward = gradient(OpKind::AbsBackward, "AbsBackward", "abs_backward",
+                                        "diff_src = diff_dst times the sign of src", abs_backward);
+constexpr OpDef kClampBackward =
+    with_check(gradient_by_either(OpKind::ClampBackward, "ClampBackward", "clamp_backward",
+                                  "Passes the gradient where min < src < max, 0 elsewhere.", clamp_backward,
+                                  required(Attr::min, AttrType::f32, "lower limit"),
+                                  required(Attr::max, AttrType::f32, "upper limit")),
+               kMinUpToMax);
 constexpr OpDef kEluBackward =
     with_check(gradient_by_either(OpKind::EluBackward, "EluBackward", "elu_backward",
                                   "Gradient of Elu, from its source or its result.", elu_backward,
@@ -146,9 +148,8 @@ constexpr OpDef kMishBackward =
     gradient(OpKind::MishBackward, "MishBackward", "mish_backward", "Gradient of Mish.", mish_backward);
 constexpr OpDef kReLUBackward = gradient_by_either(OpKind::ReLUBackward, "ReLUBackward", "relu_backward",
                                                    "diff_src = diff_dst where src > 0, 0 elsewhere.", relu_backward);
-constexpr OpDef kSigmoidBackward =
-    gradient_by_either(OpKind::SigmoidBackward, "SigmoidBackward", "sigmoid_backward",
-                       "diff_src = diff_dst * dst * (1 - dst)", sigmoid_backward);
+constexpr OpDef kSigmoidBackward = gradient_by_either(OpKind::SigmoidBackward, "SigmoidBackward", "sigmoid_backward",
+                                                      "diff_src = diff_dst * dst * (1 - dst)", sigmoid_backward);
 constexpr OpDef kSoftPlusBackward = gradient(OpKind::SoftPlusBackward, "SoftPlusBackward", "softplus_backward",
                                              "diff_src = diff_dst * sigmoid(beta * src)", softplus_backward,
                                              {real(Attr::beta, 1, "sharpness of the bend")});

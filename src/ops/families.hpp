@@ -10,9 +10,8 @@ namespace partita {
 extern const OpDef kAbs, kClamp, kElu, kExp, kGELU, kHardSigmoid, kHardSwish, kLeakyReLU, kLog, kMish, kPow,
     kReciprocal, kReLU, kRound, kSigmoid, kSoftPlus, kSqrt, kSquare, kTanh;
 // eltwise_backward.cpp
-extern const OpDef kAbsBackward, kClampBackward, kEluBackward, kGELUBackward, kHardSigmoidBackward,
-    kHardSwishBackward, kMishBackward, kReLUBackward, kSigmoidBackward, kSoftPlusBackward, kSqrtBackward,
-    kTanhBackward;
+extern const OpDef kAbsBackward, kClampBackward, kEluBackward, kGELUBackward, kHardSigmoidBackward, kHardSwishBackward,
+    kMishBackward, kReLUBackward, kSigmoidBackward, kSoftPlusBackward, kSqrtBackward, kTanhBackward;
 // binary.cpp
 extern const OpDef kAdd, kDivide, kGreaterEqual, kMaximum, kMinimum, kMultiply, kSquaredDifference, kSubtract;
 // bias.cpp

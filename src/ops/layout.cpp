@@ -106,7 +106,8 @@ constexpr OpDef reorder() {
 }
 
 constexpr OpDef type_cast() {
-  OpDef def = mover(OpKind::TypeCast, "TypeCast", "type_cast", "Converts to another floating-point type, rounding to nearest even.");
+  OpDef def = mover(OpKind::TypeCast, "TypeCast", "type_cast",
+                    "Converts to another floating-point type, rounding to nearest even.");
   def.inputs = {{"src", "T1", "values"}};
   def.outputs = {{"dst", "T2", "converted values"}};
   def.types = {{"T1", kFloats}, {"T2", kFloats}};
@@ -117,17 +118,20 @@ constexpr OpDef type_cast() {
 
 constexpr OpDef static_transpose() {
   OpDef def = mover(OpKind::StaticTranspose, "StaticTranspose", "static_transpose", "Permutes the axes.");
-  def.attrs = {required(Attr::order, AttrType::s64s,
-                        "source axis of each result axis; negative counts from the end; an empty list reverses all axes")};
+  def.attrs = {
+      required(Attr::order, AttrType::s64s,
+               "source axis of each result axis; negative counts from the end; an empty list reverses all axes")};
   def.checks = {{"order_permutes", "`order` must name each axis of `src` once, in [-rank, rank)", order_permutes}};
   def.infer = transpose_shape;
   return def;
 }
 
 constexpr OpDef static_reshape() {
-  OpDef def = mover(OpKind::StaticReshape, "StaticReshape", "static_reshape", "Gives the elements, in row-major order, new dims.");
+  OpDef def = mover(OpKind::StaticReshape, "StaticReshape", "static_reshape",
+                    "Gives the elements, in row-major order, new dims.");
   def.attrs = {required(Attr::shape, AttrType::s64s, "dims of the result; one may be -1 and follows from the others"),
-               required(Attr::special_zero, AttrType::boolean, "true: an entry 0 copies the dim of src; false: it is a dim of 0")};
+               required(Attr::special_zero, AttrType::boolean,
+                        "true: an entry 0 copies the dim of src; false: it is a dim of 0")};
   def.checks = {{"shape_entries", "`shape` must hold dims, not negative, except for one -1", shape_entries}};
   def.infer = reshape_shape;
   return def;

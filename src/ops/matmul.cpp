@@ -37,8 +37,9 @@ Status matmul_shape(ShapeContext& c) {
   const Dims b = as_matrix(c.in(1), c.attrs().flag(Attr::transpose_b), false);
   const int64_t k = a.back(), k_of_b = b[b.size() - 2];
   if (k != k_of_b) {
-    return c.wrong(str("the inner dims must be equal, found ", k, " and ", k_of_b, ": ", both_texts(c, 0, 1), ", transpose_a=",
-                       text_of(c.attrs().get(Attr::transpose_a)), ", transpose_b=", text_of(c.attrs().get(Attr::transpose_b))));
+    return c.wrong(str("the inner dims must be equal, found ", k, " and ", k_of_b, ": ", both_texts(c, 0, 1),
+                       ", transpose_a=", text_of(c.attrs().get(Attr::transpose_a)),
+                       ", transpose_b=", text_of(c.attrs().get(Attr::transpose_b))));
   }
   std::optional<Dims> dst = broadcast(batch_of(a), batch_of(b));
   if (!dst) return c.wrong(str("the batch dims must be equal or one of them 1: ", both_texts(c, 0, 1)));

@@ -10,8 +10,9 @@
 namespace partita {
 namespace {
 
-constexpr AttrDef kBeginNormAxis = number(
-    Attr::begin_norm_axis, -1, "first of the axes that are normalised together, up to the last; negative counts from the end");
+constexpr AttrDef kBeginNormAxis =
+    number(Attr::begin_norm_axis, -1,
+           "first of the axes that are normalised together, up to the last; negative counts from the end");
 constexpr AttrDef kKeepStats = flag(Attr::keep_stats, true, "true: mean and variance are outputs");
 constexpr AttrDef kUseAffine = flag(Attr::use_affine, true, "true: gamma and beta are inputs and are applied");
 
@@ -49,7 +50,9 @@ bool statistics_shapes(const OpView& v) {
 bool statistics_outputs(const OpView& v) {
   return v.outputs() == 3 || (v.outputs() == 1 && !v.attrs().flag(Attr::keep_stats));
 }
-bool affine_inputs(const OpView& v) { return v.inputs() == 3 || (v.inputs() == 1 && !v.attrs().flag(Attr::use_affine)); }
+bool affine_inputs(const OpView& v) {
+  return v.inputs() == 3 || (v.inputs() == 1 && !v.attrs().flag(Attr::use_affine));
+}
 bool affine_gradients(const OpView& v) {
   if (v.attrs().flag(Attr::use_affine)) return v.outputs() == 3 && v.inputs() >= 5;
   return v.outputs() != 2;
@@ -77,7 +80,8 @@ constexpr CheckDef kType = {"statistics_type",
                             "`gamma`, `beta`, `mean` and `variance` may be bf16 only where `src` is bf16",
                             statistics_type_fits, true};
 constexpr CheckDef kStatisticsOutputs = {
-    "statistics_outputs", "`mean` and `variance` must be outputs where `keep_stats` is true, and both or none where it is false",
+    "statistics_outputs",
+    "`mean` and `variance` must be outputs where `keep_stats` is true, and both or none where it is false",
     statistics_outputs};
 constexpr CheckDef kAffineInputs = {
     "affine_inputs", "`gamma` and `beta` must be inputs where `use_affine` is true, and both or none where it is false",
@@ -119,8 +123,12 @@ constexpr OpDef kLayerNorm = {
                 {"variance", "T2", "variances, without the normalised axes", Arity::optional}},
     .attrs = {kKeepStats, kBeginNormAxis, kUseAffine, epsilon(1e-5f)},
     .types = {{"T1", kFloats}, {"T2", kF32OrBf16}},
-    .checks = {kType, kStatisticsOutputs, kAffineInputs, kAxis,
-               {"affine_shape", kAffineShapeText, affine_shapes<1, 2>}, kEpsilonSign},
+    .checks = {kType,
+               kStatisticsOutputs,
+               kAffineInputs,
+               kAxis,
+               {"affine_shape", kAffineShapeText, affine_shapes<1, 2>},
+               kEpsilonSign},
     .infer = layer_norm_shapes,
     .step = StepKind::layer_norm,
 };
@@ -139,16 +147,21 @@ constexpr OpDef kLayerNormBackward = {
     .outputs = {{"diff_src", "T1", "gradient of the source"},
                 {"diff_gamma", "T2", "gradient of gamma", Arity::optional},
                 {"diff_beta", "T2", "gradient of beta", Arity::optional}},
-    .attrs = {kBeginNormAxis, flag(Attr::use_affine, true, "true: gamma is an input, its and beta's gradients are outputs"),
+    .attrs = {kBeginNormAxis,
+              flag(Attr::use_affine, true, "true: gamma is an input, its and beta's gradients are outputs"),
               epsilon(1e-5f)},
     .types = {{"T1", kFloats}, {"T2", kF32OrBf16}},
-    .checks = {{"affine_gradients",
-                "where `use_affine` is true, `gamma` must be an input and `diff_gamma` and `diff_beta` outputs; where it is "
-                "false, both gradients or none", affine_gradients},
-               kAxis, {"gradient_shape", "`diff_dst` must have the shape of `src`", same_shapes},
-               {"statistics_shape", "`mean` and `variance` must have the dims of `src` before `begin_norm_axis`",
-                statistics_shapes},
-               {"affine_shape", kAffineShapeText, affine_shapes<4, 5>}, kEpsilonSign},
+    .checks =
+        {{"affine_gradients",
+          "where `use_affine` is true, `gamma` must be an input and `diff_gamma` and `diff_beta` outputs; where it is "
+          "false, both gradients or none",
+          affine_gradients},
+         kAxis,
+         {"gradient_shape", "`diff_dst` must have the shape of `src`", same_shapes},
+         {"statistics_shape", "`mean` and `variance` must have the dims of `src` before `begin_norm_axis`",
+          statistics_shapes},
+         {"affine_shape", kAffineShapeText, affine_shapes<4, 5>},
+         kEpsilonSign},
     .infer = layer_norm_backward_shapes,
     .step = StepKind::layer_norm_backward,
     .documented = documented_gradients,
@@ -163,9 +176,11 @@ constexpr OpDef kRMSNorm = {
     .outputs = {{"dst", "T1", "normalised values"}},
     .attrs = {kBeginNormAxis, epsilon(1e-5f)},
     .types = {{"T1", kFloats}, {"T2", kFloats}},
-    .checks = {{"gamma_type", "`gamma` may be bf16 only where `src` is bf16", statistics_type_fits, true}, kAxis,
+    .checks = {{"gamma_type", "`gamma` may be bf16 only where `src` is bf16", statistics_type_fits, true},
+               kAxis,
                {"gamma_shape", "`gamma` must have one entry for each position of `src` from `begin_norm_axis` on",
-                affine_shapes<1, 1>}, kEpsilonSign},
+                affine_shapes<1, 1>},
+               kEpsilonSign},
     .infer = layer_norm_shapes,
     .step = StepKind::layer_norm,
     .documented = documented_rms,
@@ -182,13 +197,18 @@ constexpr OpDef kGroupNorm = {
     .outputs = {{"dst", "T1", "normalised values"},
                 {"mean", "T2", "means, [batch, groups]", Arity::optional},
                 {"variance", "T2", "variances, [batch, groups]", Arity::optional}},
-    .attrs = {required(Attr::groups, AttrType::s64, "parts that channels are split into; divides their number"), kKeepStats,
-              kUseAffine, epsilon(1e-5f), kDataFormat},
+    .attrs = {required(Attr::groups, AttrType::s64, "parts that channels are split into; divides their number"),
+              kKeepStats, kUseAffine, epsilon(1e-5f), kDataFormat},
     .types = {{"T1", kFloats}, {"T2", kF32OrBf16}},
-    .checks = {kType, kStatisticsOutputs, kAffineInputs, {"channels_of_src", "`src` must have rank 2 or more", has_channels},
-               {"groups_fit", "`groups` must be positive and divide the channels of `src` by `data_format`", groups_fit},
+    .checks = {kType,
+               kStatisticsOutputs,
+               kAffineInputs,
+               {"channels_of_src", "`src` must have rank 2 or more", has_channels},
+               {"groups_fit", "`groups` must be positive and divide the channels of `src` by `data_format`",
+                groups_fit},
                {"channel_vectors", "`gamma` and `beta` must be 1-D with one entry a channel of `src` by `data_format`",
-                channel_vectors}, kEpsilonSign},
+                channel_vectors},
+               kEpsilonSign},
     .infer = group_norm_shapes,
     .step = StepKind::group_norm,
 };

@@ -23,13 +23,15 @@ constexpr AttrDef kRounding =
 
 constexpr CheckDef kAvgSteps = {"steps_sign", "`kernel` and `strides` must hold numbers from 1 to 2147483647",
                                 positive<Attr::kernel, Attr::strides>};
-constexpr CheckDef kMaxSteps = {"steps_sign", "`kernel`, `strides` and `dilations` must hold numbers from 1 to 2147483647",
+constexpr CheckDef kMaxSteps = {"steps_sign",
+                                "`kernel`, `strides` and `dilations` must hold numbers from 1 to 2147483647",
                                 positive<Attr::kernel, Attr::strides, Attr::dilations>};
 constexpr CheckDef kAvgLists = {
     "one_entry_an_axis", "`kernel`, `strides`, `pads_begin` and `pads_end` must have one entry a spatial axis of `src`",
     one_entry_an_axis};
 constexpr CheckDef kAvgListsOfDiffDst = {
-    "one_entry_an_axis", "`kernel`, `strides`, `pads_begin` and `pads_end` must have one entry a spatial axis of `diff_dst`",
+    "one_entry_an_axis",
+    "`kernel`, `strides`, `pads_begin` and `pads_end` must have one entry a spatial axis of `diff_dst`",
     one_entry_an_axis};
 constexpr CheckDef kMaxLists = {
     "one_entry_an_axis",
@@ -68,8 +70,8 @@ Status check_gradient(ShapeContext& c, const Dims& src, int diff_dst) {
     if (c.in(diff_dst) == with_spatial(c, src, counts)) return {};
   }
   PT_TRY(check_counts(c, floor, slid_over, w));
-  return c.wrong(str(c.input_text(diff_dst), ", pooling [", text_of(src), "] makes [", text_of(with_spatial(c, src, floor)),
-                     "]"));
+  return c.wrong(
+      str(c.input_text(diff_dst), ", pooling [", text_of(src), "] makes [", text_of(with_spatial(c, src, floor)), "]"));
 }
 
 Status avg_pool_backward_shape(ShapeContext& c) {
@@ -112,12 +114,17 @@ constexpr OpDef kAvgPoolBackward = {
                {"src_shape", "T1", "shape of diff_src; wins over the attribute", Arity::optional, Attr::src_shape}},
     .outputs = {{"diff_src", "T", "gradient of the forward source"}},
     .attrs = {kStrides, kPadsBegin, kPadsEnd, kExcludePad, kKernel, kAutoPad,
-              optional(Attr::src_shape, AttrType::s64s, "full shape of diff_src, batch and channels included"), kDataFormat},
+              optional(Attr::src_shape, AttrType::s64s, "full shape of diff_src, batch and channels included"),
+              kDataFormat},
     .types = {{"T", kFloats}, {"T1", kS32}},
-    .checks = {kDiffDstRank, kPadsSign, kAvgSteps, kAvgListsOfDiffDst,
+    .checks = {kDiffDstRank,
+               kPadsSign,
+               kAvgSteps,
+               kAvgListsOfDiffDst,
                {"src_shape_entries", "`src_shape` must have one entry, not negative, an axis of `diff_dst`",
                 shape_entries_fit<Attr::src_shape>},
-               {"src_shape_given", "`src_shape` must be given as attribute or input, or `diff_src` must have a known shape",
+               {"src_shape_given",
+                "`src_shape` must be given as attribute or input, or `diff_src` must have a known shape",
                 shape_is_given<Attr::src_shape, 2>}},
     .infer = avg_pool_backward_shape,
     .step = StepKind::pool_backward,

@@ -34,7 +34,8 @@ Status prelu_backward_shapes(ShapeContext& c) {
 }
 
 constexpr CheckDef kSlopeShape = {
-    "slope_shape", "`slope` must hold one entry a channel of `src`, or broadcast to `src` without changing its shape", slope_fits};
+    "slope_shape", "`slope` must hold one entry a channel of `src`, or broadcast to `src` without changing its shape",
+    slope_fits};
 
 }  // namespace
 
@@ -43,7 +44,8 @@ constexpr OpDef kPReLU = {
     .name = "PReLU",
     .c_name = "prelu",
     .summary = "dst = src where src > 0, slope * src elsewhere.",
-    .inputs = {{"src", "T", "values"}, {"slope", "T", "slope below 0: one number a channel, or a shape that broadcasts to src"}},
+    .inputs = {{"src", "T", "values"},
+               {"slope", "T", "slope below 0: one number a channel, or a shape that broadcasts to src"}},
     .outputs = {{"dst", "T", "results, with the shape of src"}},
     .attrs = {kDataFormat, flag(Attr::per_channel_broadcast, true,
                                 "a 1-D slope lies along the channels (true) or along the last axis (false)")},
@@ -63,7 +65,8 @@ constexpr OpDef kPReLUBackward = {
     .inputs = {{"src", "T", "source of the forward operator"},
                {"slope", "T", "its slope"},
                {"diff_dst", "T", "gradient of its result"}},
-    .outputs = {{"diff_src", "T", "gradient of the source"}, {"diff_slope", "T", "gradient of the slope, with its shape"}},
+    .outputs = {{"diff_src", "T", "gradient of the source"},
+                {"diff_slope", "T", "gradient of the slope, with its shape"}},
     .attrs = {kDataFormat},
     .types = {{"T", kFloats}},
     .checks = {kSlopeShape, {"gradient_shape", "`diff_dst` must have the shape of `src`", gradient_shape}},

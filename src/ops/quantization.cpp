@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantization and dequantization, with scales in attributes or (dynamic) in tensors. Their expressions need the scales,
-// so lowering writes them.
+// Quantization and dequantization, with scales in attributes or (dynamic) in tensors. Their expressions need the
+// scales, so lowering writes them.
 #include "src/base/check.hpp"
 #include "src/base/shape.hpp"
 #include "src/ops/attributes.hpp"
@@ -22,11 +22,19 @@ int64_t scaled_dim(const OpView& v) {
 
 bool channel_axis_fits(const OpView& v) { return !per_channel(v) || axis_fits(v, Attr::axis); }
 
+/// Weights of a grouped ConvTranspose: groups lie along axis 0, each has its own entry an index of `axis`.
+bool fits_groups(const OpView& v, int64_t entries, int64_t dim) {
+  const Dims& dims = v.in(0).dims;
+  const std::optional<int> axis = normal_axis(v.attrs().i64(Attr::axis), dims.size());
+  if (!axis || *axis == 0 || dim < 1 || entries % dim != 0 || dims[0] == kUnknownDim) return false;
+  return dims[0] % (entries / dim) == 0;
+}
+
 bool scales_count(const OpView& v) {
   const auto found = static_cast<int64_t>(v.attrs().floats(Attr::scales).size());
   if (!per_channel(v)) return found == 1;
   const int64_t dim = scaled_dim(v);
-  return dim == kUnknownDim ? found > 0 : found == dim;
+  return dim == kUnknownDim ? found > 0 : found == dim || fits_groups(v, found, dim);
 }
 
 bool zps_count(const OpView& v) {
@@ -34,7 +42,11 @@ bool zps_count(const OpView& v) {
 }
 
 bool is_f8(Dtype t) { return t == Dtype::f8_e5m2 || t == Dtype::f8_e4m3; }
-bool f8_without_zps(const OpView& v) { return !v.attrs().has(Attr::zps) || (!is_f8(v.in_type(0)) && !is_f8(v.out_type(0))); }
+bool f8_without_zps(const OpView& v) {
+  if (!v.attrs().has(Attr::zps) || (!is_f8(v.in_type(0)) && !is_f8(v.out_type(0)))) return true;
+  const auto& zps = v.attrs().ints(Attr::zps);
+  return std::all_of(zps.begin(), zps.end(), [](int64_t z) { return z == 0; });
+}
 
 bool holds_one(const logical_tensor& t) {
   if (!t.rank_known) return true;
@@ -87,26 +99,35 @@ bool documented_zps(const OpView& v) {
 }
 
 constexpr AttrDef kAxis = number(Attr::axis, 1, "axis that per_channel scales go along; negative counts from the end");
-constexpr AttrDef kQtype = choice(Attr::qtype, "per_tensor", {"per_tensor", "per_channel"}, "one scale, or one an index of axis");
-constexpr AttrDef kQtypeWithGroups =
-    choice(Attr::qtype, "per_tensor", {"per_tensor", "per_channel", "per_group"},
-           "one scale, one an index of axis, or one for each block of group_shape");
+constexpr AttrDef kQtype =
+    choice(Attr::qtype, "per_tensor", {"per_tensor", "per_channel"}, "one scale, or one an index of axis");
+constexpr AttrDef kQtypeWithGroups = choice(Attr::qtype, "per_tensor", {"per_tensor", "per_channel", "per_group"},
+                                            "one scale, one an index of axis, or one for each block of group_shape");
 constexpr AttrDef kScales = required(Attr::scales, AttrType::f32s, "factors between real and quantized values");
-constexpr AttrDef kZps = optional(Attr::zps, AttrType::s64s, "quantized values of zero, as many as scales; absent means 0");
+constexpr AttrDef kZps =
+    optional(Attr::zps, AttrType::s64s, "quantized values of zero, as many as scales; absent means 0");
 
 constexpr CheckDef kChannelAxis = {"quantized_axis_in_range",
-                                   "`axis` must be in [-rank, rank) of `src` where `qtype` is per_channel", channel_axis_fits};
+                                   "`axis` must be in [-rank, rank) of `src` where `qtype` is per_channel",
+                                   channel_axis_fits};
 constexpr CheckDef kScalesCount = {
-    "scales_count", "`scales` must have one entry where `qtype` is per_tensor, and one an index of `axis` of `src` where it is "
-    "per_channel", scales_count};
+    "scales_count",
+    "`scales` must have one entry where `qtype` is per_tensor, and one an index of `axis` of `src` (or that for each "
+    "of several groups along axis 0) where it is per_channel",
+    scales_count};
 constexpr CheckDef kZpsCount = {"zps_count", "`zps` must have as many entries as `scales`", zps_count};
-constexpr CheckDef kF8WithoutZps = {"f8_without_zps", "`zps` must be absent where `src` or `dst` is an f8 type", f8_without_zps};
+constexpr CheckDef kF8WithoutZps = {"f8_without_zps", "`zps` must be absent or 0 where `src` or `dst` is an f8 type",
+                                    f8_without_zps};
 constexpr CheckDef kGroupShape = {
-    "group_shape_fits", "where `qtype` is per_group, `group_shape` must have one positive entry an axis that divides the dim of "
-    "`src`", group_shape_fits};
+    "group_shape_fits",
+    "where `qtype` is per_group, `group_shape` must have one positive entry an axis that divides the dim of "
+    "`src`",
+    group_shape_fits};
 constexpr CheckDef kScalesShape = {
-    "scales_shape", "`scales` must hold one element for `qtype` per_tensor, be 1-D along `axis` of `src` for per_channel, and "
-    "one element a group for per_group", scales_shape};
+    "scales_shape",
+    "`scales` must hold one element for `qtype` per_tensor, be 1-D along `axis` of `src` for per_channel, and "
+    "one element a group for per_group",
+    scales_shape};
 constexpr CheckDef kZpsShape = {
     "zps_shape", "`zps` must hold one element, or have the shape that `scales` has by `qtype`", zps_shape};
 
@@ -116,7 +137,8 @@ constexpr OpDef kQuantize = {
     .kind = OpKind::Quantize,
     .name = "Quantize",
     .c_name = "quantize",
-    .summary = "dst = src / scale + zero point, rounded to the nearest integer (halves to even) and limited to dst's range.",
+    .summary =
+        "dst = src / scale + zero point, rounded to the nearest integer (halves to even) and limited to dst's range.",
     .inputs = {{"src", "T1", "real values"}},
     .outputs = {{"dst", "T2", "quantized values"}},
     .attrs = {kQtype, kAxis, kScales, kZps},

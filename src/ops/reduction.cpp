@@ -73,7 +73,8 @@ constexpr OpDef reduction(OpKind kind, std::string_view name, std::string_view c
 }  // namespace
 
 constexpr OpDef kReduceL1 = reduction(OpKind::ReduceL1, "ReduceL1", "reduce_l1", "Sum of absolute values over axes.");
-constexpr OpDef kReduceL2 = reduction(OpKind::ReduceL2, "ReduceL2", "reduce_l2", "Root of the sum of squares over axes.");
+constexpr OpDef kReduceL2 =
+    reduction(OpKind::ReduceL2, "ReduceL2", "reduce_l2", "Root of the sum of squares over axes.");
 constexpr OpDef kReduceMax = reduction(OpKind::ReduceMax, "ReduceMax", "reduce_max", "Greatest value over axes.");
 constexpr OpDef kReduceMean = reduction(OpKind::ReduceMean, "ReduceMean", "reduce_mean", "Mean over axes.");
 constexpr OpDef kReduceMin = reduction(OpKind::ReduceMin, "ReduceMin", "reduce_min", "Smallest value over axes.");

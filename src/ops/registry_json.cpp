@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator table as JSON: for `partita ops --format=json` and for comparing it with other descriptions of the opset.
+// The operator table as JSON: for `partita ops --format=json` and for comparing it with other descriptions of the
+// opset.
 #include <nlohmann/json.hpp>
 
 #include "partita/registry.hpp"

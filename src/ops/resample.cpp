@@ -81,8 +81,11 @@ Status resample_backward_shape(ShapeContext& c) {
 }
 
 constexpr AttrDef kMode =
-    AttrDef{.key = Attr::mode, .type = AttrType::string, .need = Need::required,
-            .allowed = {"nearest", "linear", "bilinear", "trilinear"}, .aliases = {},
+    AttrDef{.key = Attr::mode,
+            .type = AttrType::string,
+            .need = Need::required,
+            .allowed = {"nearest", "linear", "bilinear", "trilinear"},
+            .aliases = {},
             .text = "nearest cell, or linear along every spatial axis (linear, bilinear and trilinear mean the same)"};
 constexpr AttrDef kTransformation =
     choice(Attr::coordinate_transformation_mode, "half_pixel", {"half_pixel", "align_corners"},
@@ -92,11 +95,12 @@ constexpr AttrDef kSizes =
 constexpr AttrDef kScales =
     optional(Attr::scales, AttrType::f32s, "factors of the spatial dims; the products are rounded down");
 
-constexpr CheckDef kRank = {"spatial_rank", "`src` must have rank 3, 4 or 5: batch, channels and 1 to 3 spatial axes", rank_fits};
+constexpr CheckDef kRank = {"spatial_rank", "`src` must have rank 3, 4 or 5: batch, channels and 1 to 3 spatial axes",
+                            rank_fits};
 constexpr CheckDef kEntries = {"one_entry_an_axis", "`sizes` or `scales` must have one entry a spatial axis of `src`",
                                one_entry_an_axis};
-constexpr CheckDef kPositive = {"targets_positive", "`sizes` must hold numbers from 1 to 2147483647, `scales` positive ones",
-                                targets_positive};
+constexpr CheckDef kPositive = {
+    "targets_positive", "`sizes` must hold numbers from 1 to 2147483647, `scales` positive ones", targets_positive};
 constexpr std::string_view kOneTarget = "exactly one of `sizes` (attribute or input) and `scales` must be given";
 
 }  // namespace
@@ -123,11 +127,15 @@ constexpr OpDef kInterpolateBackward = {
     .summary = "Gradient of Interpolate: each result cell's gradient is shared by the cells it was made from.",
     .inputs = {{"src", "T1", "source of the forward operator; gives the shape"},
                {"diff_dst", "T1", "gradient of its result"},
-               {"sizes", "T2", "spatial dims of the forward result; wins over the attribute", Arity::optional, Attr::sizes}},
+               {"sizes", "T2", "spatial dims of the forward result; wins over the attribute", Arity::optional,
+                Attr::sizes}},
     .outputs = {{"diff_src", "T1", "gradient of the source"}},
     .attrs = {kMode, kTransformation, kSizes, kScales, kDataFormat},
     .types = {{"T1", kFloats}, {"T2", kS32}},
-    .checks = {kRank, {"one_target", kOneTarget, one_target<2>}, kEntries, kPositive,
+    .checks = {kRank,
+               {"one_target", kOneTarget, one_target<2>},
+               kEntries,
+               kPositive,
                {"gradient_rank", "`diff_dst` must have the rank of `src`", gradient_channels}},
     .infer = resample_backward_shape,
     .step = StepKind::resample_backward,

@@ -46,7 +46,10 @@ int64_t known_channels(const OpView& v) {
 }
 
 bool statistics_type_fits(const OpView& v) {
-  const Dtype type = v.inputs() > 2 ? v.in_type(2) : v.inputs() > 1 ? v.in_type(1) : v.outputs() > 1 ? v.out_type(1) : Dtype::f32;
+  const Dtype type = v.inputs() > 2    ? v.in_type(2)
+                     : v.inputs() > 1  ? v.in_type(1)
+                     : v.outputs() > 1 ? v.out_type(1)
+                                       : Dtype::f32;
   return type != Dtype::bf16 || v.in_type(0) == Dtype::bf16;
 }
 

@@ -39,12 +39,14 @@ bool axis_in_range(const OpView& v) {
   return axis_fits(v, attr);
 }
 
-inline constexpr CheckDef kEpsilonSign = {"epsilon_sign", "`epsilon` must not be negative", real_not_negative<Attr::epsilon>};
+inline constexpr CheckDef kEpsilonSign = {"epsilon_sign", "`epsilon` must not be negative",
+                                          real_not_negative<Attr::epsilon>};
 inline constexpr CheckDef kAlphaSign = {"alpha_sign", "`alpha` must not be negative", real_not_negative<Attr::alpha>};
 /// Written so that a NaN fails.
 inline bool min_up_to_max(const OpView& v) { return v.attrs().f32(Attr::min) <= v.attrs().f32(Attr::max); }
 inline constexpr CheckDef kMinUpToMax = {"min_up_to_max", "`min` must not be greater than `max`", min_up_to_max};
-inline constexpr CheckDef kAxisOfSrc = {"axis_in_range", "`axis` must be in [-rank, rank) of `src`", axis_in_range<Attr::axis>};
+inline constexpr CheckDef kAxisOfSrc = {"axis_in_range", "`axis` must be in [-rank, rank) of `src`",
+                                        axis_in_range<Attr::axis>};
 inline constexpr CheckDef kAxisOfDiffDst = {"axis_in_range", "`axis` must be in [-rank, rank) of `diff_dst`",
                                             axis_in_range<Attr::axis>};
 /// Statistics and affine tensors (input 2 or 1, else output 1) may be bf16 only where input 0 is.

@@ -13,9 +13,7 @@ namespace {
 
 Value choose(ExprBuilder& b, const ExprInputs& x) { return b.select(x.in[0], x.in[1], x.in[2]); }
 
-Value position(ExprBuilder& b, const ExprInputs& x) {
-  return b.index(*normal_axis(x.attrs.i64(Attr::axis), x.rank));
-}
+Value position(ExprBuilder& b, const ExprInputs& x) { return b.index(*normal_axis(x.attrs.i64(Attr::axis), x.rank)); }
 
 Status select_shape(ShapeContext& c) {
   if (c.attrs().is(Attr::auto_broadcast, "none") && (c.in(1) != c.in(2) || c.in(0) != c.in(1))) {

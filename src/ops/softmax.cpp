@@ -71,7 +71,8 @@ constexpr OpDef kSoftMaxBackward = {
     .attrs = {softmax_axis(1)},
     .types = {{"T1", kFloats}, {"T2", kFloats}},
     .checks = {{"diff_src_type", "`diff_src` must have the type of `diff_dst` or f32", gradient_equal_or_f32, true},
-               kAxisOfDiffDst, kGradientShape},
+               kAxisOfDiffDst,
+               kGradientShape},
     .infer = same_shape,
     .step = StepKind::softmax_backward,
 };

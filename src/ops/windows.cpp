@@ -109,9 +109,10 @@ Status check_counts(const ShapeContext& c, Dims& counts, const Dims& slid_over, 
   for (int i = 0; i < counts.size(); ++i) {
     if (counts[i] >= 1) continue;
     if (slid_over[i] > 0) {
-      return c.wrong(str("the result's spatial dims must be 1 or more, found [", text_of(counts), "]: ", c.input_text(0),
-                         ", window [", text_of(w.kernel), "], strides [", text_of(w.strides), "], dilations [",
-                         text_of(w.dilations), "], pads [", text_of(w.begin), "] and [", text_of(w.end), "]"));
+      return c.wrong(str("the result's spatial dims must be 1 or more, found [", text_of(counts),
+                         "]: ", c.input_text(0), ", window [", text_of(w.kernel), "], strides [", text_of(w.strides),
+                         "], dilations [", text_of(w.dilations), "], pads [", text_of(w.begin), "] and [",
+                         text_of(w.end), "]"));
     }
     counts[i] = 0;
   }

@@ -20,8 +20,8 @@ struct Windows {
 /// What becomes of a last window that does not fit: dropped; kept; kept unless it starts behind the source (PyTorch).
 enum class Rounding : uint8_t { floor, ceil, ceil_inside };
 
-/// Reads strides, dilations and pads. Makes what is left open explicit in the attributes: empty pads become zeros, absent
-/// dilations ones, auto_pad is resolved over the spatial dims the windows slide over.
+/// Reads strides, dilations and pads. Makes what is left open explicit in the attributes: empty pads become zeros,
+/// absent dilations ones, auto_pad is resolved over the spatial dims the windows slide over.
 Result<Windows> resolve_windows(ShapeContext& c, const Dims& kernel, const Dims& slid_over);
 /// The same where the side that is slid over is the result (forward transposed convolution): SAME then means that the
 /// result is `strides` times the source.
@@ -36,11 +36,12 @@ Status check_counts(const ShapeContext& c, Dims& counts, const Dims& slid_over, 
 
 // Checks for the families; absent attributes and unknown ranks hold.
 bool spatial_rank_fits(const OpView& v);
-inline constexpr CheckDef kSrcRank = {"spatial_rank", "`src` must have rank 3, 4 or 5: batch, channels and 1 to 3 spatial axes",
-                                      spatial_rank_fits};
+inline constexpr CheckDef kSrcRank = {
+    "spatial_rank", "`src` must have rank 3, 4 or 5: batch, channels and 1 to 3 spatial axes", spatial_rank_fits};
 inline constexpr CheckDef kDiffDstRank = {
     "spatial_rank", "`diff_dst` must have rank 3, 4 or 5: batch, channels and 1 to 3 spatial axes", spatial_rank_fits};
-inline constexpr CheckDef kPadsSign = {"pads_sign", "`pads_begin` and `pads_end` must hold numbers from 0 to 2147483647",
+inline constexpr CheckDef kPadsSign = {"pads_sign",
+                                       "`pads_begin` and `pads_end` must hold numbers from 0 to 2147483647",
                                        not_negative<Attr::pads_begin, Attr::pads_end>};
 /// strides, dilations, kernel, output_padding and (without auto_pad) pads.
 bool one_entry_an_axis(const OpView& v);

@@ -22,31 +22,38 @@ std::string refusal(OpKind kind, const AttrList& attrs, std::string_view inputs,
 
 AttrList plus(AttrList attrs, const AttrList& more) {
   for (const auto& [key, value] : more) {
-    std::erase_if(attrs, [&](const auto& entry) { return entry.first == key; });
+    std::erase_if(attrs, [key = key](const auto& entry) { return entry.first == key; });
     attrs.emplace_back(key, value);
   }
   return attrs;
 }
 
-const AttrList kPool = {{Attr::kernel, Ints{3, 3}}, {Attr::strides, Ints{2, 2}}, {Attr::pads_begin, Ints{0, 0}},
+const AttrList kPool = {{Attr::kernel, Ints{3, 3}},
+                        {Attr::strides, Ints{2, 2}},
+                        {Attr::pads_begin, Ints{0, 0}},
                         {Attr::pads_end, Ints{0, 0}}};
 const AttrList kAvg = plus(kPool, {{Attr::exclude_pad, true}});
-const AttrList kConv = {{Attr::dilations, Ints{1, 1}}, {Attr::strides, Ints{2, 2}}, {Attr::pads_begin, Ints{0, 0}},
+const AttrList kConv = {{Attr::dilations, Ints{1, 1}},
+                        {Attr::strides, Ints{2, 2}},
+                        {Attr::pads_begin, Ints{0, 0}},
                         {Attr::pads_end, Ints{0, 0}}};
 const AttrList kEpsilon = {{Attr::epsilon, 0.001f}};
 const AttrValue kPerChannel = std::string("per_channel"), kPerGroup = std::string("per_group");
 
 TEST(op_errors, name_the_ports_when_their_number_is_wrong) {
-  EXPECT_EQ(refusal(OpKind::MatMul, {}, "f32[2,3]", "f32"), "MatMul must have 2 to 3 inputs (`src`, `weights`, [`bias`]), found 1");
+  EXPECT_EQ(refusal(OpKind::MatMul, {}, "f32[2,3]", "f32"),
+            "MatMul must have 2 to 3 inputs (`src`, `weights`, [`bias`]), found 1");
   EXPECT_EQ(refusal(OpKind::ReLU, {}, "f32[2] f32[2]", "f32"), "ReLU must have 1 input (`src`), found 2");
   EXPECT_EQ(refusal(OpKind::ReLU, {}, "f32[2]", ""), "ReLU must have 1 output (`dst`), found 0");
   EXPECT_EQ(refusal(OpKind::End, {}, "f32[2]", "f32"), "End must have 0 outputs, found 1");
-  EXPECT_EQ(refusal(OpKind::Concat, {{Attr::axis, int64_t{0}}}, "", "f32"), "Concat must have 1 to 64 inputs (`src_i` ..), found 0");
+  EXPECT_EQ(refusal(OpKind::Concat, {{Attr::axis, int64_t{0}}}, "", "f32"),
+            "Concat must have 1 to 64 inputs (`src_i` ..), found 0");
 }
 
 TEST(op_errors, name_the_types_that_would_fit) {
   EXPECT_EQ(refusal(OpKind::ReLU, {}, "s8[2]", "s8"), "`src` must be of type f16, bf16, f32, found s8");
-  EXPECT_EQ(refusal(OpKind::MatMul, {}, "f32[2,3] bf16[3,2]", "f32"), "`weights` must have the type of `src` (f32), found bf16");
+  EXPECT_EQ(refusal(OpKind::MatMul, {}, "f32[2,3] bf16[3,2]", "f32"),
+            "`weights` must have the type of `src` (f32), found bf16");
   EXPECT_EQ(refusal(OpKind::Concat, {{Attr::axis, int64_t{0}}}, "f32[2] f32[2] f16[2]", "f32"),
             "`src_i` (input 2) must have the type of `src_i` (input 0) (f32), found f16");
   EXPECT_EQ(refusal(OpKind::GreaterEqual, {}, "f32[2] f32[2]", "f32"), "`dst` must be of type boolean, found f32");
@@ -56,7 +63,8 @@ TEST(op_errors, name_the_types_that_would_fit) {
 TEST(op_errors, say_what_an_attribute_must_be) {
   EXPECT_EQ(refusal(OpKind::Elu, {}, "f32[2]", "f32"),
             "attribute `alpha` (f32: size of the negative limit, not negative) is required, found none");
-  EXPECT_EQ(refusal(OpKind::Elu, {{Attr::alpha, int64_t{1}}}, "f32[2]", "f32"), "`alpha` must be of type f32, found s64 1");
+  EXPECT_EQ(refusal(OpKind::Elu, {{Attr::alpha, int64_t{1}}}, "f32[2]", "f32"),
+            "`alpha` must be of type f32, found s64 1");
   EXPECT_EQ(refusal(OpKind::Add, {{Attr::auto_broadcast, std::string("nunpy")}}, "f32[2] f32[2]", "f32"),
             "`auto_broadcast` must be one of none, numpy, found `nunpy`, did you mean `numpy`?");
   EXPECT_EQ(refusal(OpKind::MaxPool, plus(kPool, {{Attr::rounding_type, std::string("round")}}), "f32[1,2,3,4]", "f32"),
@@ -67,9 +75,11 @@ TEST(op_errors, say_what_an_attribute_must_be) {
 
 TEST(op_errors, suggest_the_attribute_that_was_meant) {
   EXPECT_EQ(refusal(OpKind::AvgPoolBackward, plus(kAvg, {{Attr::dst_shape, Ints{1, 2, 3, 4}}}), "f32[1,2,3,4]", "f32"),
-            "AvgPoolBackward has no attribute `dst_shape`, it has strides, pads_begin, pads_end, exclude_pad, kernel, auto_pad, "
+            "AvgPoolBackward has no attribute `dst_shape`, it has strides, pads_begin, pads_end, exclude_pad, kernel, "
+            "auto_pad, "
             "src_shape, data_format, did you mean `src_shape`?");
-  EXPECT_EQ(refusal(OpKind::Abs, {{Attr::axis, int64_t{0}}}, "f32[2]", "f32"), "Abs has no attribute `axis`, it has none");
+  EXPECT_EQ(refusal(OpKind::Abs, {{Attr::axis, int64_t{0}}}, "f32[2]", "f32"),
+            "Abs has no attribute `axis`, it has none");
   EXPECT_EQ(refusal(OpKind::Abs, {{static_cast<Attr>(9999), int64_t{0}}}, "f32[2]", "f32"),
             "Abs has no attribute number 9999, it has none");
 }
@@ -88,19 +98,23 @@ TEST(op_errors, places_name_id_name_and_kind) {
 TEST(op_errors, carry_the_values_found) {
   EXPECT_EQ(refusal(OpKind::SoftMax, {{Attr::axis, int64_t{4}}}, "f32[2,3]", "f32[2,3]"),
             "`axis` must be in [-rank, rank) of `src`: axis=4, src is f32[2,3]");
-  EXPECT_EQ(refusal(OpKind::AvgPoolBackward, kAvg, "f32[1,2,3,4]", "f32"),
-            "`src_shape` must be given as attribute or input, or `diff_src` must have a known shape: src_shape is absent, "
-            "diff_src is f32[?]");
-  EXPECT_EQ(refusal(OpKind::ConvolutionBackwardData, kConv, "f32[1,2,3,4] f32[3,3,5,4]", "f32[?,2,3,4]"),
-            "`dst_shape` must be given as attribute or input, or `diff_src` must have a known shape: dst_shape is absent, "
-            "diff_src is f32[?,2,3,4]");
-  EXPECT_EQ(refusal(OpKind::MaxPool, plus(kPool, {{Attr::strides, Ints{2}}}), "f32[1,2,3,4]", "f32"),
-            "`kernel`, `strides`, `dilations`, `pads_begin` and `pads_end` must have one entry a spatial axis of `src`: "
-            "kernel=[3,3], strides=[2], dilations is absent, pads_begin=[0,0], pads_end=[0,0], src is f32[1,2,3,4]");
-  EXPECT_EQ(refusal(OpKind::GroupNorm, {{Attr::groups, int64_t{3}}, {Attr::keep_stats, false}, {Attr::use_affine, false}},
-                    "f32[2,5,4]", "f32"),
-            "`groups` must be positive and divide the channels of `src` by `data_format`: groups=3, src is f32[2,5,4], "
-            "data_format=NXC");
+  EXPECT_EQ(
+      refusal(OpKind::AvgPoolBackward, kAvg, "f32[1,2,3,4]", "f32"),
+      "`src_shape` must be given as attribute or input, or `diff_src` must have a known shape: src_shape is absent, "
+      "diff_src is f32[?]");
+  EXPECT_EQ(
+      refusal(OpKind::ConvolutionBackwardData, kConv, "f32[1,2,3,4] f32[3,3,5,4]", "f32[?,2,3,4]"),
+      "`dst_shape` must be given as attribute or input, or `diff_src` must have a known shape: dst_shape is absent, "
+      "diff_src is f32[?,2,3,4]");
+  EXPECT_EQ(
+      refusal(OpKind::MaxPool, plus(kPool, {{Attr::strides, Ints{2}}}), "f32[1,2,3,4]", "f32"),
+      "`kernel`, `strides`, `dilations`, `pads_begin` and `pads_end` must have one entry a spatial axis of `src`: "
+      "kernel=[3,3], strides=[2], dilations is absent, pads_begin=[0,0], pads_end=[0,0], src is f32[1,2,3,4]");
+  EXPECT_EQ(
+      refusal(OpKind::GroupNorm, {{Attr::groups, int64_t{3}}, {Attr::keep_stats, false}, {Attr::use_affine, false}},
+              "f32[2,5,4]", "f32"),
+      "`groups` must be positive and divide the channels of `src` by `data_format`: groups=3, src is f32[2,5,4], "
+      "data_format=NXC");
 }
 
 /// An operator that breaks exactly the rule `id`.
@@ -125,7 +139,11 @@ const std::vector<Breach>& breaches() {
       {"gradient_shape", OpKind::ReLUBackward, {}, "f32[2] f32[2,1]", "f32"},
       {"gradient_shape", OpKind::SoftMaxBackward, {}, "f32[2,3] f32[2,1]", "f32"},
       {"gradient_shape", OpKind::PReLUBackward, {}, "f32[2,3] f32[3] f32[3]", "f32 f32"},
-      {"gradient_shape", OpKind::LayerNormBackward, {{Attr::use_affine, false}}, "f32[2,3] f32[3] f32[2] f32[2]", "f32"},
+      {"gradient_shape",
+       OpKind::LayerNormBackward,
+       {{Attr::use_affine, false}},
+       "f32[2,3] f32[3] f32[2] f32[2]",
+       "f32"},
       {"gradient_shape", OpKind::BatchNormTrainingBackward, kEpsilon, "f32[2,3] f32[3] f32[3] f32[3]", "f32"},
       {"channels_of_src", OpKind::BiasAdd, {}, "f32[2] f32[2]", "f32"},
       {"channels_of_src", OpKind::BatchNormInference, kEpsilon, "f32[2] f32[2] f32[2] f32[2] f32[2]", "f32"},
@@ -146,23 +164,31 @@ const std::vector<Breach>& breaches() {
       {"steps_sign", OpKind::MaxPool, plus(kPool, {{Attr::kernel, Ints{0, 1}}}), "f32[1,2,3,4]", "f32"},
       {"steps_sign", OpKind::ConvTranspose, plus(kConv, {{Attr::dilations, Ints{1, 0}}}), "f32 f32", "f32"},
       {"groups_sign", OpKind::Convolution, plus(kConv, {{Attr::groups, int64_t{0}}}), "f32 f32", "f32"},
-      {"output_padding_sign", OpKind::ConvTranspose, plus(kConv, {{Attr::output_padding, Ints{-1, 0}}}), "f32 f32", "f32"},
+      {"output_padding_sign", OpKind::ConvTranspose, plus(kConv, {{Attr::output_padding, Ints{-1, 0}}}), "f32 f32",
+       "f32"},
       {"one_entry_an_axis", OpKind::Convolution, plus(kConv, {{Attr::dilations, Ints{1}}}), "f32 f32", "f32"},
-      {"one_entry_an_axis", OpKind::ConvolutionBackwardData, plus(kConv, {{Attr::output_padding, Ints{1}}}), "f32 f32", "f32"},
+      {"one_entry_an_axis", OpKind::ConvolutionBackwardData, plus(kConv, {{Attr::output_padding, Ints{1}}}), "f32 f32",
+       "f32"},
       {"one_entry_an_axis", OpKind::AvgPool, plus(kAvg, {{Attr::pads_end, Ints{1}}}), "f32[1,2,3,4]", "f32"},
       {"one_entry_an_axis", OpKind::Interpolate, plus(kMode, kScale), "f32[1,2,3,4]", "f32"},
       {"weights_shape_entries", OpKind::ConvolutionBackwardWeights, plus(kConv, {{Attr::weights_shape, Ints{1, 2, 3}}}),
        "f32[1,2,3,4] f32", "f32"},
       {"weights_shape_given", OpKind::ConvTransposeBackwardWeights, kConv, "f32 f32", "f32"},
-      {"dst_shape_entries", OpKind::ConvolutionBackwardData, plus(kConv, {{Attr::dst_shape, Ints{1, 2, 3, -1}}}), "f32 f32", "f32"},
+      {"dst_shape_entries", OpKind::ConvolutionBackwardData, plus(kConv, {{Attr::dst_shape, Ints{1, 2, 3, -1}}}),
+       "f32 f32", "f32"},
       {"dst_shape_given", OpKind::ConvolutionBackwardData, kConv, "f32 f32", "f32"},
-      {"src_shape_entries", OpKind::AvgPoolBackward, plus(kAvg, {{Attr::src_shape, Ints{1, 2, 3}}}), "f32[1,2,3,4]", "f32"},
+      {"src_shape_entries", OpKind::AvgPoolBackward, plus(kAvg, {{Attr::src_shape, Ints{1, 2, 3}}}), "f32[1,2,3,4]",
+       "f32"},
       {"src_shape_given", OpKind::AvgPoolBackward, kAvg, "f32", "f32"},
       {"statistics_type", OpKind::BatchNormInference, kEpsilon, "f32 bf16 bf16 bf16 bf16", "f32"},
       {"statistics_type", OpKind::LayerNorm, {{Attr::use_affine, false}}, "f16", "f16 bf16 bf16"},
       {"gamma_type", OpKind::RMSNorm, {}, "f16 bf16", "f16"},
       {"channel_vectors", OpKind::BatchNormInference, kEpsilon, "f32[2,3] f32[3] f32[3] f32[2] f32[3]", "f32"},
-      {"channel_vectors", OpKind::GroupNorm, {{Attr::groups, int64_t{1}}, {Attr::keep_stats, false}}, "f32[2,3] f32[3] f32[1]", "f32"},
+      {"channel_vectors",
+       OpKind::GroupNorm,
+       {{Attr::groups, int64_t{1}}, {Attr::keep_stats, false}},
+       "f32[2,3] f32[3] f32[1]",
+       "f32"},
       {"affine_pair", OpKind::BatchNormForwardTraining, kEpsilon, "f32 f32 f32 f32", "f32 f32 f32 f32 f32"},
       {"gradient_pair", OpKind::BatchNormTrainingBackward, kEpsilon, "f32 f32 f32 f32 f32", "f32 f32"},
       {"epsilon_sign", OpKind::RMSNorm, {{Attr::epsilon, -1.0f}}, "f32", "f32"},
@@ -170,14 +196,26 @@ const std::vector<Breach>& breaches() {
       {"momentum_sign", OpKind::BatchNormForwardTraining, plus(kEpsilon, {{Attr::momentum, -0.1f}}), "f32 f32 f32",
        "f32 f32 f32 f32 f32"},
       {"statistics_outputs", OpKind::LayerNorm, {{Attr::use_affine, false}}, "f32", "f32"},
-      {"statistics_outputs", OpKind::GroupNorm, {{Attr::groups, int64_t{1}}, {Attr::keep_stats, false}}, "f32 f32 f32", "f32 f32"},
+      {"statistics_outputs",
+       OpKind::GroupNorm,
+       {{Attr::groups, int64_t{1}}, {Attr::keep_stats, false}},
+       "f32 f32 f32",
+       "f32 f32"},
       {"affine_inputs", OpKind::LayerNorm, {{Attr::keep_stats, false}}, "f32", "f32"},
       {"begin_norm_axis_in_range", OpKind::RMSNorm, {{Attr::begin_norm_axis, int64_t{2}}}, "f32[2,3]", "f32"},
       {"affine_shape", OpKind::LayerNorm, {{Attr::keep_stats, false}}, "f32[2,3] f32[3] f32[2]", "f32"},
       {"affine_gradients", OpKind::LayerNormBackward, {}, "f32 f32 f32 f32", "f32 f32 f32"},
-      {"statistics_shape", OpKind::LayerNormBackward, {{Attr::use_affine, false}}, "f32[2,3] f32[2,3] f32[3] f32[2]", "f32"},
+      {"statistics_shape",
+       OpKind::LayerNormBackward,
+       {{Attr::use_affine, false}},
+       "f32[2,3] f32[2,3] f32[3] f32[2]",
+       "f32"},
       {"gamma_shape", OpKind::RMSNorm, {}, "f32[2,3] f32[2]", "f32"},
-      {"groups_fit", OpKind::GroupNorm, {{Attr::groups, int64_t{0}}, {Attr::keep_stats, false}, {Attr::use_affine, false}}, "f32", "f32"},
+      {"groups_fit",
+       OpKind::GroupNorm,
+       {{Attr::groups, int64_t{0}}, {Attr::keep_stats, false}, {Attr::use_affine, false}},
+       "f32",
+       "f32"},
       {"dst_type", OpKind::SoftMax, {}, "bf16", "f16"},
       {"dst_type", OpKind::MatMul, {}, "f32 f32", "bf16"},
       {"diff_src_type", OpKind::SoftMaxBackward, {}, "f32 f32", "bf16"},
@@ -193,16 +231,32 @@ const std::vector<Breach>& breaches() {
       {"gradient_rank", OpKind::InterpolateBackward, plus(kMode, kScale), "f32[1,2,3] f32[1,2]", "f32"},
       {"quantized_axis_in_range", OpKind::Quantize, plus(kScale, {{Attr::qtype, kPerChannel}}), "f32[2]", "s8"},
       {"scales_count", OpKind::Dequantize, {{Attr::scales, Floats{1, 2}}}, "s8[2,2]", "f32"},
-      {"scales_count", OpKind::Dequantize, {{Attr::scales, Floats{1, 2}}, {Attr::qtype, kPerChannel}}, "s8[2,3]", "f32"},
+      {"scales_count",
+       OpKind::Dequantize,
+       {{Attr::scales, Floats{1, 2}}, {Attr::qtype, kPerChannel}},
+       "s8[2,3]",
+       "f32"},
       {"zps_count", OpKind::Quantize, plus(kScale, {{Attr::zps, Ints{1, 2}}}), "f32[2]", "s8"},
       {"f8_without_zps", OpKind::Quantize, plus(kScale, {{Attr::zps, Ints{1}}}), "f32[2]", "f8_e4m3"},
       {"group_shape_fits", OpKind::DynamicDequantize, {{Attr::qtype, kPerGroup}}, "s8[4,4] f32[2,4]", "f32"},
-      {"group_shape_fits", OpKind::DynamicDequantize, {{Attr::qtype, kPerGroup}, {Attr::group_shape, Ints{3, 1}}}, "s8[4,4] f32", "f32"},
+      {"group_shape_fits",
+       OpKind::DynamicDequantize,
+       {{Attr::qtype, kPerGroup}, {Attr::group_shape, Ints{3, 1}}},
+       "s8[4,4] f32",
+       "f32"},
       {"scales_shape", OpKind::DynamicQuantize, {}, "f32[2,3] f32[3]", "s8"},
       {"scales_shape", OpKind::DynamicQuantize, {{Attr::qtype, kPerChannel}}, "f32[2,3] f32[2]", "s8"},
-      {"scales_shape", OpKind::DynamicDequantize, {{Attr::qtype, kPerGroup}, {Attr::group_shape, Ints{2, 1}}}, "s8[4,4] f32[4,4]", "f32"},
+      {"scales_shape",
+       OpKind::DynamicDequantize,
+       {{Attr::qtype, kPerGroup}, {Attr::group_shape, Ints{2, 1}}},
+       "s8[4,4] f32[4,4]",
+       "f32"},
       {"zps_shape", OpKind::DynamicQuantize, {}, "f32[2,3] f32[1] s8[3]", "s8"},
-      {"zps_shape", OpKind::DynamicDequantize, {{Attr::qtype, kPerGroup}, {Attr::group_shape, Ints{2, 1}}}, "s8[4,4] f32[2,4] s8[4]", "f32"},
+      {"zps_shape",
+       OpKind::DynamicDequantize,
+       {{Attr::qtype, kPerGroup}, {Attr::group_shape, Ints{2, 1}}},
+       "s8[4,4] f32[2,4] s8[4]",
+       "f32"},
       {"cast_types", OpKind::TypeCast, {}, "f32", "f32"},
       {"cast_types", OpKind::TypeCast, {}, "bf16", "f16"},
       {"order_permutes", OpKind::StaticTranspose, {{Attr::order, Ints{0, -2}}}, "f32[2,3]", "f32"},
@@ -229,7 +283,8 @@ TEST(op_errors, every_rule_has_a_case) {
   std::set<std::string_view> covered;
   for (const Breach& b : breaches()) covered.insert(b.id);
   for (const OpDef* def : all_ops()) {
-    for (const CheckDef& check : def->checks) EXPECT_TRUE(covered.contains(check.id)) << check.id << " of " << def->name;
+    for (const CheckDef& check : def->checks)
+      EXPECT_TRUE(covered.contains(check.id)) << check.id << " of " << def->name;
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of references, and what all references share: layouts, offsets, types, packing.
+#include "src/base/threads.hpp"
 #include "tests/support/run_reference.hpp"
 
 namespace partita::test {
@@ -48,6 +49,19 @@ TEST(reference, walks_rows_longer_than_a_block) {
 TEST(reference, accepts_tensors_without_elements) {
   EXPECT_TRUE(run(OpKind::ReLU, {}, {f32({0, 3})}, {f32({0, 3})})[0].empty());
   EXPECT_TRUE(run(OpKind::MatMul, {}, {f32({0, 3}), f32({3, 2}, {1, 2, 3, 4, 5, 6})}, {f32({0, 2})})[0].empty());
+}
+
+TEST(reference, gives_the_same_bits_for_every_number_of_threads) {
+  Random random(1);
+  SCOPED_TRACE(random.seed());
+  const Sample a = random_f32({70, 300}, random), b = random_f32({300, 270}, random);
+  const AttrList rows{{Attr::axes, Int64s{0}}, {Attr::keep_dims, false}};
+  const auto results = [&](int threads) {
+    const ThreadScope scope(threads);
+    return std::vector{run(OpKind::MatMul, {}, {a, b}, {f32({70, 270})})[0],
+                       run(OpKind::ReduceSum, rows, {a}, {f32({300})})[0]};
+  };
+  EXPECT_EQ(results(1), results(3));
 }
 
 TEST(reference, rounds_to_nearest_even_in_every_small_type) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operator table: its own order and consistency, and its agreement with a description of oneDNN's opset.
+#include "partita/registry.hpp"
+
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -8,7 +10,6 @@
 #include <string>
 #include <string_view>
 
-#include "partita/registry.hpp"
 #include "src/ir/op_def.hpp"
 #include "tests/support/op_text.hpp"
 
@@ -44,7 +45,8 @@ std::set<std::string> as_set(const Json& list) {
 }
 
 /// "absent" is a state of its own: no placeholder lists as defaults.
-const std::set<std::string> kNoPlaceholder = {"src_shape", "dst_shape", "weights_shape", "output_padding", "dilations", "axes"};
+const std::set<std::string> kNoPlaceholder = {"src_shape",      "dst_shape", "weights_shape",
+                                              "output_padding", "dilations", "axes"};
 /// Any text was accepted, and all but one spelling silently meant something else.
 const std::set<std::string> kTokensChecked = {"rounding_type", "qtype"};
 
@@ -138,7 +140,8 @@ TEST_F(registry_against_upstream, has_the_same_names_numbers_and_ports) {
     for (const char* side : {"inputs", "outputs"}) {
       ASSERT_EQ(op.at(side).size(), theirs.at(side).size());
       for (size_t i = 0; i < op.at(side).size(); ++i) {
-        for (const auto& [key, value] : theirs.at(side)[i].items()) EXPECT_EQ(op.at(side)[i].at(key), value) << side << key;
+        for (const auto& [key, value] : theirs.at(side)[i].items())
+          EXPECT_EQ(op.at(side)[i].at(key), value) << side << key;
       }
     }
   }

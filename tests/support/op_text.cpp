@@ -46,7 +46,8 @@ op op_of(OpKind kind, const AttrList& attrs, std::string_view inputs, std::strin
 std::string text_of(const std::vector<logical_tensor>& tensors) {
   std::vector<std::string> parts;
   for (const logical_tensor& t : tensors) {
-    parts.push_back(t.rank_known ? str(name_of(t.dtype), "[", partita::text_of(t.dims), "]") : std::string(name_of(t.dtype)));
+    parts.push_back(t.rank_known ? str(name_of(t.dtype), "[", partita::text_of(t.dims), "]")
+                                 : std::string(name_of(t.dtype)));
   }
   return join(parts, " ");
 }

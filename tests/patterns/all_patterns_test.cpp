@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every pattern on random graphs made from it: it must claim all of them, and fusing must not change a result.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "passes/match.hpp"
+#include "src/base/text.hpp"
+#include "src/harness/graph_run.hpp"
+#include "tests/support/sample.hpp"
+
+namespace partita::test {
+namespace {
+
+constexpr uint64_t kSeeds = 40;
+
+Result<graph> sampled_graph(const patterns::Pattern& pattern, uint64_t seed) {
+  graph g;
+  for (const op& o : sample(pattern, seed))
+    if (Status s = g.add_op(o); !s.ok()) return s;
+  if (Status s = g.finalize(); !s.ok()) return s;
+  return g;
+}
+
+class EachPattern : public testing::TestWithParam<size_t> {
+ protected:
+  const patterns::Pattern& pattern() const { return all_patterns()[GetParam()]; }
+};
+
+TEST_P(EachPattern, claims_its_own_samples) {
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    SCOPED_TRACE(str(pattern().name, " seed ", seed));
+    auto g = sampled_graph(pattern(), seed);
+    ASSERT_TRUE(g.ok()) << g.status().text();
+    const FinalGraph& form = *g->form();
+    if (form.ops.size() < 2) continue;  // nothing to fuse
+    const Groups groups{std::vector<int>(form.ops.size(), -1), {}};
+    size_t most = 0;
+    Refusal refusal;
+    for (int start : form.order) {
+      Match match;
+      if (match_at(form, pattern(), start, groups, match, &refusal)) most = std::max(most, match.ops.size());
+    }
+    EXPECT_EQ(most, form.ops.size()) << refusal.reason;
+  }
+}
+
+TEST_P(EachPattern, changes_no_result) {
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    SCOPED_TRACE(str(pattern().name, " seed ", seed));
+    auto g = sampled_graph(pattern(), seed);
+    ASSERT_TRUE(g.ok()) << g.status().text();
+    for (const Policy policy : {Policy::fusion, Policy::debug}) {
+      const auto report = run_graph(*g, {.policy = policy, .seed = seed, .verify = true});
+      ASSERT_TRUE(report.ok()) << report.status().text();
+      EXPECT_TRUE(report->verified) << report->mismatch;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(table, EachPattern, testing::Range(size_t{0}, all_patterns().size()),
+                         [](const auto& info) { return std::string(all_patterns()[info.param].name); });
+
+}  // namespace
+}  // namespace partita::test

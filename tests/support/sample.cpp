@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sampling of patterns; entry: sample(). A chain is built item by item around the current tensor.
+#include "tests/support/sample.hpp"
+
+#include <map>
+#include <optional>
+#include <random>
+
+#include "src/ir/op_def.hpp"
+
+namespace partita::test {
+namespace {
+
+using patterns::Item;
+using patterns::Pat;
+using enum OpKind;
+
+constexpr OpSet kTransposedLists = ConvTranspose | ConvTransposeBackwardData | ConvTransposeBackwardWeights;
+
+class Sampler {
+ public:
+  explicit Sampler(uint64_t seed) : random_(seed) {}
+
+  std::vector<op> run(const patterns::Pattern& pattern) {
+    std::optional<logical_tensor> start;
+    forward(pattern.chain.items, start);
+    for (const Pat& chain : pattern.with) {
+      std::optional<logical_tensor> none;
+      forward(chain.items, none);
+    }
+    return std::move(ops_);
+  }
+
+ private:
+  int64_t pick(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random_); }
+  bool coin() { return pick(0, 1) == 1; }
+
+  logical_tensor fresh(Dtype dtype, const Dims& dims) { return logical_tensor(next_id_++, dtype, dims); }
+  logical_tensor image(Dtype dtype = Dtype::f32) { return fresh(dtype, {2, 4, 6, 6}); }
+
+  /// How often an item is repeated.
+  int count(const Item& item) { return static_cast<int>(pick(item.min, std::min(item.max, item.min + 2))); }
+
+  void forward(const std::vector<Item>& items, std::optional<logical_tensor>& now) {
+    for (const Item& item : items) {
+      if (!item.bind.empty()) {
+        names_[item.bind] = *now;
+        continue;
+      }
+      for (int k = count(item); k > 0; --k) {
+        if (!item.either.empty()) {
+          forward(item.either[static_cast<size_t>(pick(0, static_cast<int64_t>(item.either.size()) - 1))].items, now);
+        } else if (const auto kind = choose(item.kinds, now)) {
+          now = add(item, *kind, now);
+        }
+      }
+    }
+  }
+
+  /// A kind that can read the current tensor.
+  std::optional<OpKind> choose(OpSet kinds, const std::optional<logical_tensor>& now) {
+    std::vector<OpKind> fit;
+    const Dtype type = now ? now->dtype : Dtype::undef;
+    for (int k = 0; k < kOpKinds; ++k) {
+      const auto kind = static_cast<OpKind>(k);
+      const bool whole = type == Dtype::s8 || type == Dtype::u8;
+      if (!kinds.has(kind) || kind == GreaterEqual) continue;  // nothing but Select reads a boolean
+      if (whole != (kind == Dequantize) && type != Dtype::undef) continue;
+      if (kind == Quantize && type != Dtype::f32 && type != Dtype::undef) continue;
+      if (kind == TypeCast && type != Dtype::f32 && type != Dtype::bf16 && type != Dtype::undef) continue;
+      fit.push_back(kind);
+    }
+    if (fit.empty()) return std::nullopt;
+    return fit[static_cast<size_t>(pick(0, static_cast<int64_t>(fit.size()) - 1))];
+  }
+
+  /// The tensor a side chain feeds: built backwards in the pattern, so forwards here.
+  logical_tensor side(const Pat& chain, Dtype wanted) {
+    if (chain.items.size() == 1 && !chain.items[0].same.empty()) return names_.at(chain.items[0].same);
+    std::optional<logical_tensor> now;
+    forward(chain.items, now);
+    return now ? *now : image(wanted);
+  }
+
+  logical_tensor add(const Item& item, OpKind kind, const std::optional<logical_tensor>& now) {
+    const Dtype dtype = now ? now->dtype : kind == Dequantize ? Dtype::s8 : Dtype::f32;
+    std::map<int, logical_tensor> in;
+    int entry = item.at >= 0 ? item.at : entry_port(kind);
+    if (now) in[entry] = *now;
+    else if (item.sides.empty() || item.sides[0].first != entry) in[entry] = image(dtype);
+    for (const auto& [port, chain] : item.sides) {
+      const int at = port == patterns::kOther ? 1 - entry : port;
+      in[at] = side(chain, dtype);
+    }
+    op made(0, kind);
+    const logical_tensor out = fill(made, in, entry);
+    made.id = ops_.size() + 1;
+    made.add_output(out);
+    ops_.push_back(made);
+    return out;
+  }
+
+  static int entry_port(OpKind kind) {
+    return is_backward(kind) || kind == Select ? 1 : 0;
+  }
+  static bool is_backward(OpKind kind) { return name_of(kind).ends_with("Backward") && kind != AvgPoolBackward; }
+
+  void spatial(op& made, int64_t kernel, int64_t stride, int64_t pad, bool pool) {
+    made.set_attr(Attr::strides, std::vector<int64_t>(2, stride)).set_attr(Attr::pads_begin, std::vector<int64_t>(2, pad));
+    made.set_attr(Attr::pads_end, std::vector<int64_t>(2, pad)).set_attr(Attr::data_format, std::string("NCX"));
+    if (pool) made.set_attr(Attr::kernel, std::vector<int64_t>(2, kernel));
+    else made.set_attr(Attr::dilations, std::vector<int64_t>(2, 1));
+  }
+
+  /// Attributes and the remaining inputs; returns the output.
+  logical_tensor fill(op& made, std::map<int, logical_tensor>& in, int entry) {
+    const logical_tensor x = in.at(entry);
+    const int64_t channels = x.dims[1];
+    logical_tensor out = fresh(x.dtype, x.dims);
+    switch (made.kind) {
+      case MatMul:
+        in.try_emplace(1, fresh(x.dtype, {x.dims[0], x.dims[1], x.dims[3], 6}));
+        break;
+      case Convolution: case ConvTranspose: {
+        const bool transposed = kTransposedLists.has(made.kind);
+        in.try_emplace(1, fresh(x.dtype, {4, channels, 3, 3}));
+        spatial(made, 3, 1, 1, false);
+        made.set_attr(Attr::weights_format, std::string(transposed ? "IOX" : "OIX"));
+        out.dims[1] = in[1].dims[transposed ? 1 : 0];
+        break;
+      }
+      case AvgPool: case MaxPool: case AvgPoolBackward: case MaxPoolBackward: pooling(made, in, x, out); break;
+      case BiasAdd:
+        in.try_emplace(1, fresh(x.dtype, {channels}));
+        made.set_attr(Attr::data_format, std::string("NCX"));
+        break;
+      case BatchNormInference:
+        for (int p = 1; p < 5; ++p) in.try_emplace(p, fresh(Dtype::f32, {channels}));
+        made.set_attr(Attr::data_format, std::string("NCX")).set_attr(Attr::epsilon, 0.01f);
+        break;
+      case PReLU:
+        in.try_emplace(1, fresh(x.dtype, {channels}));
+        made.set_attr(Attr::data_format, std::string("NCX"));
+        break;
+      case Select:
+        in.try_emplace(0, fresh(Dtype::boolean, x.dims));
+        in.try_emplace(entry == 1 ? 2 : 1, fresh(x.dtype, coin() ? x.dims : Dims{1}));
+        break;
+      case TypeCast: out.dtype = x.dtype == Dtype::f32 ? Dtype::bf16 : Dtype::f32; break;
+      case Quantize: case Dequantize:
+        out.dtype = made.kind == Quantize ? (coin() ? Dtype::s8 : Dtype::u8) : Dtype::f32;
+        made.set_attr(Attr::scales, std::vector<float>{0.25f}).set_attr(Attr::zps, std::vector<int64_t>{pick(0, 3)});
+        break;
+      default: elementwise(made, in, x);
+    }
+    for (const auto& [port, t] : in) made.add_input(t);
+    return logical_tensor(out.id, out.dtype, out.dims);
+  }
+
+  void pooling(op& made, std::map<int, logical_tensor>& in, const logical_tensor& x, logical_tensor& out) {
+    const bool average = made.kind == AvgPool || made.kind == AvgPoolBackward;
+    spatial(made, 2, 2, 0, true);
+    if (average) made.set_attr(Attr::exclude_pad, coin());
+    if (made.kind == AvgPool || made.kind == MaxPool) {
+      out.dims[2] = x.dims[2] / 2;
+      out.dims[3] = x.dims[3] / 2;
+      return;
+    }
+    out.dims[2] = x.dims[2] * 2;
+    out.dims[3] = x.dims[3] * 2;
+    if (average) made.set_attr(Attr::src_shape, std::vector<int64_t>(out.dims.begin(), out.dims.end()));
+    else in.try_emplace(0, fresh(x.dtype, out.dims));
+  }
+
+  void elementwise(op& made, std::map<int, logical_tensor>& in, const logical_tensor& x) {
+    const OpDef& def = op_def(made.kind);
+    for (const AttrDef& a : def.attrs) {
+      if (a.need != Need::required || a.type != AttrType::f32) continue;
+      made.set_attr(a.key, a.key == Attr::min ? -0.25f : a.key == Attr::max ? 0.25f : a.key == Attr::beta ? 2.0f : 0.5f);
+    }
+    for (int p = 0; p < static_cast<int>(def.inputs.size()); ++p) {
+      const bool broadcast = p == 1 && find_attr(def, Attr::auto_broadcast) && coin();
+      in.try_emplace(p, fresh(x.dtype, broadcast ? Dims{1, x.dims[1], 1, 1} : x.dims));
+    }
+  }
+
+  std::mt19937_64 random_;
+  uint64_t next_id_ = 100;
+  std::map<std::string_view, logical_tensor> names_;
+  std::vector<op> ops_;
+};
+
+}  // namespace
+
+std::vector<op> sample(const patterns::Pattern& pattern, uint64_t seed) { return Sampler(seed).run(pattern); }
+
+}  // namespace partita::test

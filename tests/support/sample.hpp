@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random graphs that a pattern must match, built from the pattern itself.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "passes/pattern.hpp"
+
+namespace partita::test {
+
+/// Operators (ids 1, 2, ..) of one random instance of the pattern on small 4-D tensors; the same seed gives the same one.
+std::vector<op> sample(const patterns::Pattern& pattern, uint64_t seed);
+
+}  // namespace partita::test
