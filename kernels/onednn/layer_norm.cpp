@@ -91,6 +91,8 @@ const char* plan_layer_norm_backward(const Problem& problem, const Target&, Prim
   if (gamma || diffs) {
     const Place scale = gamma ? run.in(problem, 4) : ones(run, problem.in[0].dims.back());
     operands.push_back(run.reads(DNNL_ARG_SCALE, scale, desc.weights_desc()));
+    // oneDNN asks for the shift where its gradient is wanted; no formula reads it.
+    if (diffs) operands.push_back(run.reads(DNNL_ARG_SHIFT, scale, desc.weights_desc()));
   }
   if (diffs) {
     operands.push_back(run.writes(DNNL_ARG_DIFF_SCALE, run.out(problem, 1), desc.diff_weights_desc()));

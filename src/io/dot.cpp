@@ -50,7 +50,10 @@ std::string op_label(const op& o) {
 }  // namespace
 
 std::string graph_to_dot(const graph& g) {
-  std::string out = "digraph partita {\n  node [shape=box, fontname=\"monospace\"];\n  edge [fontname=\"monospace\"];\n";
+  std::string out =
+      "digraph partita {\n"
+      "  node [shape=box, fontname=\"monospace\"];\n"
+      "  edge [fontname=\"monospace\"];\n";
   std::map<uint64_t, std::string> source;  // node a tensor comes out of
   for (size_t i = 0; i < g.ops().size(); ++i) {
     out += str("  op", i, " [label=", dot_string(op_label(g.ops()[i])), "];\n");

@@ -55,7 +55,8 @@ std::string reason_of(std::string_view what) {
 
 class TreeBuilder {
  public:
-  TreeBuilder(std::string_view text, std::string_view file) : counted_(text.data()), reached_(text.data()), file_(file) {}
+  TreeBuilder(std::string_view text, std::string_view file)
+      : counted_(text.data()), reached_(text.data()), file_(file) {}
 
   Result<JsonValue> build(std::string_view text) {
     const CountingIterator first(text.data(), &reached_), last(text.data() + text.size(), &reached_);
@@ -171,8 +172,8 @@ std::string JsonValue::described() const {
 
 Result<JsonValue> parse_json(std::string_view text, std::string_view file) {
   if (text.size() > kMaxJsonBytes) {
-    return fail(Code::invalid_arguments, str("the text has ", text.size(), " bytes, at most ", kMaxJsonBytes, " are read"))
-        .at(file);
+    const std::string message = str("the text has ", text.size(), " bytes, at most ", kMaxJsonBytes, " are read");
+    return fail(Code::invalid_arguments, message).at(file);
   }
   return TreeBuilder(text, file).build(text);
 }

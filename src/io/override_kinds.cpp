@@ -64,7 +64,7 @@ std::string_view symbol_at(const Few<PortDef, N>& ports, size_t port) {
 bool keeps_type(const OpDef& def, std::string_view symbol, Dtype dtype) {
   if (symbol.empty()) return false;
   if (is_norm(def.kind) && symbol != def.inputs[0].type) return true;
-  const auto* row = std::find_if(def.types.begin(), def.types.end(), [&](const TypeDef& t) { return t.symbol == symbol; });
+  const auto* row = std::ranges::find(def.types, symbol, &TypeDef::symbol);
   return row != def.types.end() && !row->types.has(dtype);
 }
 
@@ -129,11 +129,14 @@ Result<Dtype> parse_dtype(const Piece& piece) {
 
 Status set_all_types(std::vector<op>& ops, const Piece& piece) {
   PT_ASSIGN(const Dtype dtype, parse_dtype(piece));
-  if (!is_plain_float(dtype)) return piece.wrong(str("expected f32, bf16 or f16 for the whole graph, found ", piece.text));
+  if (!is_plain_float(dtype)) {
+    return piece.wrong(str("expected f32, bf16 or f16 for the whole graph, found ", piece.text));
+  }
   std::set<uint64_t> kept;
   for (const op& o : ops) {
     if (converts_types(o.kind)) {
-      return piece.wrong(str(place_of(o), " converts types, so no single one fits the graph; give ID:type for each tensor"));
+      return piece.wrong(
+          str(place_of(o), " converts types, so no single one fits the graph; give ID:type for each tensor"));
     }
     const OpDef& def = op_def(o.kind);
     for (size_t i = 0; i < o.inputs.size(); ++i) {

@@ -99,7 +99,8 @@ class Inference {
   /// Scales are repeated cyclically and zero points filled up with 0 to one a channel.
   static Status resize_scales(op& o) {
     const bool quantizes = o.kind == OpKind::Quantize || o.kind == OpKind::Dequantize;
-    if (!quantizes || !is_text(o, Attr::qtype, "per_channel") || o.inputs.empty() || !o.inputs[0].shape_known()) return {};
+    if (!quantizes || !is_text(o, Attr::qtype, "per_channel")) return {};
+    if (o.inputs.empty() || !o.inputs[0].shape_known()) return {};
     const auto* given_axis = std::get_if<int64_t>(&o.attr(Attr::axis));
     const std::optional<int> axis = normal_axis(given_axis ? *given_axis : 1, o.inputs[0].rank());
     if (!axis) return {};

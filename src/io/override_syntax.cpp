@@ -110,7 +110,7 @@ Result<Dims> strides_of_tag(const Piece& tag, const Dims& dims) {
   const int rank = dims.size();
   const auto wrong_letters = [&] {
     return tag.wrong(str("expected the letters of ", rank, " axes, each once, found `", tag.text,
-                                             "` (blocked layouts have no strides)"));
+                         "` (blocked layouts have no strides)"));
   };
   std::vector<int> order;  // axes from the outermost inwards
   for (char c : tag.text) {
@@ -162,9 +162,12 @@ Result<AttrValue> parse_attr(AttrType type, const Piece& value) {
       if (!number) return value.wrong(str("expected a number, found `", value.text, "`"));
       return AttrValue(*number);
     }
-    case AttrType::string: return AttrValue(std::string(value.text));
-    case AttrType::s64s: return parse_list<int64_t>(value, "integers, as in 1x1");
-    case AttrType::f32s: return parse_list<float>(value, "numbers, as in 0.5x1");
+    case AttrType::string:
+      return AttrValue(std::string(value.text));
+    case AttrType::s64s:
+      return parse_list<int64_t>(value, "integers, as in 1x1");
+    case AttrType::f32s:
+      return parse_list<float>(value, "numbers, as in 0.5x1");
   }
   return value.wrong("unknown attribute type");
 }

@@ -71,7 +71,8 @@ Status Editor::set_attrs(std::string_view text) {
       if (!row) {
         std::vector<std::string_view> names;
         for (const AttrDef& a : def.attrs) names.push_back(name_of(a.key));
-        return attr.name.wrong(str(def.name, " has no attribute `", attr.name.text, "`", suggestion(attr.name.text, names)));
+        return attr.name.wrong(
+            str(def.name, " has no attribute `", attr.name.text, "`", suggestion(attr.name.text, names)));
       }
       PT_ASSIGN(AttrValue value, parse_attr(row->type, attr.value));
       ops_[i].set_attr(*key, std::move(value));

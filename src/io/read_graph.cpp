@@ -43,7 +43,7 @@ class GraphReader {
 
   Result<graph> read_settings(const JsonValue& root) {
     PT_TRY(reader_.only_keys(root, kRootKeys));
-    if (const JsonValue* version = root.find("version")) PT_TRY(reader_.text(*version).at("`version`").take_status());
+    if (const JsonValue* v = root.find("version")) PT_TRY(reader_.text(*v).at("`version`").take_status());
     for (std::string_view ports : {"input_ports", "output_ports"}) {
       if (const JsonValue* v = root.find(ports)) PT_TRY(check_ports(*v).at(str("`", ports, "`")));
     }
@@ -69,7 +69,7 @@ class GraphReader {
     return settings;
   }
 
-  /// The lists are checked and not used: which tensors are ports follows from the operators, and files carry stale ones.
+  /// Checked and not used: which tensors are ports follows from the operators, and files carry stale lists.
   Status check_ports(const JsonValue& v) {
     PT_ASSIGN(const JsonValue::List* ids, reader_.list(v));
     for (const JsonValue& id : *ids) PT_TRY(reader_.id(id).take_status());
@@ -88,7 +88,8 @@ class GraphReader {
   Result<bool> read_flag(const JsonValue& v) {
     const auto* text = v.as<std::string>();
     if (!text) return reader_.boolean(v);
-    if (*text != "true" && *text != "false") return reader_.wrong(v, str("expected true or false, found `", *text, "`"));
+    if (*text != "true" && *text != "false")
+      return reader_.wrong(v, str("expected true or false, found `", *text, "`"));
     return *text == "true";
   }
 

@@ -29,15 +29,19 @@ std::optional<E> named(std::string_view name, E last) {
   return std::nullopt;
 }
 
+std::string other_name(std::string_view what, std::string_view name, std::span<const std::string_view> known) {
+  const std::string near = suggestion(name, known);
+  return str("unknown ", what, " `", name, "`", near.empty() ? ", known are " + join(known, ", ") : near);
+}
+
 template <class E>
-std::string other_name(std::string_view what, std::string_view name, E last) {
+std::vector<std::string_view> names_up_to(E last) {
   std::vector<std::string_view> names;
   for (int number = 0; number <= static_cast<int>(last); ++number) {
     const std::string_view own = name_of(static_cast<E>(number));
     if (own != "unknown") names.push_back(own);
   }
-  const std::string near = suggestion(name, names);
-  return str("unknown ", what, " `", name, "`", near.empty() ? ", known are " + join(names, ", ") : near);
+  return names;
 }
 
 bool is_marker(const Dims& dims) { return dims.size() == 1 && dims[0] == kUnknownDim; }
@@ -63,8 +67,7 @@ Status JsonReader::only_keys(const JsonValue& object, std::span<const std::strin
   if (!members) return expected(object, "an object");
   for (const JsonMember& m : *members) {
     if (std::find(known.begin(), known.end(), m.key) != known.end()) continue;
-    const std::string near = suggestion(m.key, known);
-    return wrong(m.value, str("unknown key `", m.key, "`", near.empty() ? ", known are " + join(known, ", ") : near));
+    return wrong(m.value, other_name("key", m.key, known));
   }
   return {};
 }
@@ -161,9 +164,7 @@ Result<AttrValue> JsonReader::value_of_type(const JsonValue& type, const JsonVal
   if (name == "f32") return wrap(number(value));
   if (name == "string") return wrap(text(value));
   if (name != "s64[]" && name != "f32[]") {
-    const std::string near = suggestion(name, kAttrTypes);
-    return wrong(type, str("unknown type `", name, "`",
-                           near.empty() ? ", known are " + join(std::span<const std::string_view>(kAttrTypes), ", ") : near));
+    return wrong(type, other_name("type", name, kAttrTypes));
   }
   PT_ASSIGN(const JsonValue::List* entries, list(value));
   std::vector<int64_t> integers;
@@ -187,13 +188,15 @@ Result<logical_tensor> JsonReader::tensor(const JsonValue& v) {
   if (const JsonValue* dtype = v.find("dtype")) {
     PT_ASSIGN(const std::string name, text(*dtype).at("`dtype`"));
     const std::optional<Dtype> known = dtype_named(name);
-    if (!known) return wrong(*dtype, other_name("data type", name, Dtype::s64)).at("`dtype`");
+    if (!known) return wrong(*dtype, other_name("data type", name, names_up_to(Dtype::s64))).at("`dtype`");
     t.dtype = *known;
   }
   if (const JsonValue* property = v.find("property_type")) {
     PT_ASSIGN(const std::string name, text(*property).at("`property_type`"));
     const std::optional<Property> known = named(name, Property::host_scalar);
-    if (!known) return wrong(*property, other_name("property", name, Property::host_scalar)).at("`property_type`");
+    if (!known) {
+      return wrong(*property, other_name("property", name, names_up_to(Property::host_scalar))).at("`property_type`");
+    }
     t.property = *known;
   }
   PT_TRY(read_shape(v, t));
@@ -215,7 +218,8 @@ Status JsonReader::read_shape(const JsonValue& v, logical_tensor& t) {
   if (rank) {
     PT_ASSIGN(const int64_t number, integer(*rank).at("`rank`"));
     if (number != t.dims.size()) {
-      return wrong(*rank, str("expected the number of entries of `shape`, ", t.dims.size(), ", found ", number)).at("`rank`");
+      return wrong(*rank, str("expected the number of entries of `shape`, ", t.dims.size(), ", found ", number))
+          .at("`rank`");
     }
   }
   if (!t.rank_known) t.dims = {};
@@ -228,7 +232,7 @@ Status JsonReader::read_layout(const JsonValue& v, logical_tensor& t) {
   if (const JsonValue* layout = v.find("layout_type")) {
     PT_ASSIGN(const std::string name, text(*layout).at("`layout_type`"));
     const std::optional<Layout> known = named(name, Layout::opaque);
-    if (!known) return wrong(*layout, other_name("layout", name, Layout::opaque)).at("`layout_type`");
+    if (!known) return wrong(*layout, other_name("layout", name, names_up_to(Layout::opaque))).at("`layout_type`");
     t.layout = *known;
   }
   const JsonValue* layout_id = v.find("layout_id");
@@ -256,8 +260,8 @@ Status JsonReader::read_strides(const JsonValue* stride, logical_tensor& t) {
   }
   const bool one_marker = is_marker(given);
   if (!one_marker && (!t.rank_known || given.size() != t.rank())) {
-    return wrong(*stride, str("expected ", t.rank_known ? str(t.rank(), " entries as in `shape`") : str("[", kUnknownDim, "] as in `shape`"),
-                              ", found ", given.size()));
+    const std::string wanted = t.rank_known ? str(t.rank(), " entries") : str("[", kUnknownDim, "]");
+    return wrong(*stride, str("expected ", wanted, " as in `shape`, found ", given.size()));
   }
   t.strides = one_marker ? Dims(t.rank(), kUnknownDim) : given;
   return {};

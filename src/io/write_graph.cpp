@@ -82,12 +82,14 @@ void write_value(Writer& w, std::string_view type, const AttrValue& value) {
   if (const int64_t* i = std::get_if<int64_t>(&value)) w.raw(std::to_string(*i));
   if (const float* f = std::get_if<float>(&value)) w.raw(number_text(*f));
   if (const auto* s = std::get_if<std::string>(&value)) w.raw(json_string(*s));
-  if (const auto* is = std::get_if<std::vector<int64_t>>(&value)) w.list(*is, [](int64_t n) { return std::to_string(n); });
-  if (const auto* fs = std::get_if<std::vector<float>>(&value)) w.list(*fs, number_text);
+  if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) {
+    w.list(*list, [](int64_t n) { return std::to_string(n); });
+  }
+  if (const auto* list = std::get_if<std::vector<float>>(&value)) w.list(*list, number_text);
 }
 
 void write_attrs(Writer& w, const op& o) {
-  constexpr std::string_view kTypes[] = {"", "bool", "s64", "f32", "string", "s64[]", "f32[]"};  // by AttrValue::index()
+  constexpr std::string_view kTypes[] = {"", "bool", "s64", "f32", "string", "s64[]", "f32[]"};  // by index()
   std::vector<std::pair<std::string_view, const AttrValue*>> sorted;
   for (const auto& [attr, value] : o.attrs()) sorted.emplace_back(name_of(attr), &value);
   std::sort(sorted.begin(), sorted.end());
@@ -108,8 +110,8 @@ void write_tensor(Writer& w, const logical_tensor& t) {
   w.member("id", std::to_string(t.id));
   w.member("dtype", json_string(name_of(t.dtype)));
   w.integers("shape", t.rank_known ? t.dims : kMarker);
-  const bool said = t.layout == Layout::strided && t.rank_known &&
-                    !(t.rank() > 0 && t.strides == Dims(t.rank(), kUnknownDim));
+  const bool said =
+      t.layout == Layout::strided && t.rank_known && !(t.rank() > 0 && t.strides == Dims(t.rank(), kUnknownDim));
   // Without strides an open layout stays open when it is read; with them it would become strided.
   if (t.layout != Layout::undef) w.integers("stride", said ? t.strides : kMarker);
   w.member("layout_type", json_string(name_of(t.layout)));

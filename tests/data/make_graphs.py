@@ -4,6 +4,8 @@
 import os
 import sys
 
+sys.dont_write_bytecode = True  # the sources stay as they are
+
 from graph_builder import Graph
 from operator_graphs import operator_graphs
 from training_graphs import training_graphs

@@ -44,7 +44,8 @@ TEST(json_errors, values_of_another_type_are_named) {
       {R"({"type": "s64", "value": 1})", "1",
        "m.json:11: op 7 'sm' (SoftMax): attribute `axis`: expected an object, found the number 1"},
       {R"("version": "3.7.2")", R"("version": 3)", "m.json:2: `version`: expected a string, found the number 3"},
-      {R"("id": 7)", R"("id": "7")", "m.json:7: op number 1 of the file 'sm' (SoftMax): `id`: expected an integer, found a string"},
+      {R"("id": 7)", R"("id": "7")",
+       "m.json:7: op number 1 of the file 'sm' (SoftMax): `id`: expected an integer, found a string"},
       {R"("name": "sm")", R"("name": true)", "m.json:8: op 7 (SoftMax): `name`: expected a string, found true"},
       {R"("kind": "SoftMax")", R"("kind": {})", "m.json:9: op 7 'sm': `kind`: expected a string, found an object"},
       {R"("dtype": "f32")", R"("dtype": 3)",
@@ -70,7 +71,8 @@ TEST(json_errors, numbers_out_of_range_are_refused) {
        "m.json:11: not valid JSON: number overflow parsing '1e999'"},
       {R"("s64", "value": 1)", R"("bool", "value": 2)",
        "m.json:11: op 7 'sm' (SoftMax): attribute `axis`: expected true, false, 0 or 1, found the number 2"},
-      {R"("id": 7)", R"("id": -7)", "m.json:7: op -7 'sm' (SoftMax): `id`: expected an id (not negative), found the number -7"},
+      {R"("id": 7)", R"("id": -7)",
+       "m.json:7: op -7 'sm' (SoftMax): `id`: expected an id (not negative), found the number -7"},
       {R"({"id": 0)", R"({"id": -1)",
        "m.json:15: op 7 'sm' (SoftMax): input 0: `id`: expected an id (not negative), found the number -1"},
       {R"("shape": [2, 3])", R"("shape": [2, -1])",
@@ -98,26 +100,30 @@ TEST(json_errors, unknown_names_come_with_a_suggestion_or_the_list) {
       {R"("kind": "SoftMax")", R"("kind": "Softmaxx")",
        "m.json:9: op 7 'sm' (Softmaxx): unknown operator kind `Softmaxx`, did you mean `SoftMax`?"},
       {R"("kind": "SoftMax")", R"("kind": "BiasAddBackprop")",
-       "m.json:9: op 7 'sm' (BiasAddBackprop): unknown operator kind `BiasAddBackprop`, did you mean `BiasAddBackward`?"},
+       "m.json:9: op 7 'sm' (BiasAddBackprop): unknown operator kind `BiasAddBackprop`, did you mean "
+       "`BiasAddBackward`?"},
       {R"("kind": "SoftMax")", R"("kind": "Quicksort12345")",
        "m.json:9: op 7 'sm' (Quicksort12345): unknown operator kind `Quicksort12345`"},
-      {R"("axis": {)", R"("axes_": {)",
-       "m.json:11: op 7 'sm' (SoftMax): unknown attribute `axes_`"},
+      {R"("axis": {)", R"("axes_": {)", "m.json:11: op 7 'sm' (SoftMax): unknown attribute `axes_`"},
       {R"("axis": {)", R"("axiss": {)",
        "m.json:11: op 7 'sm' (SoftMax): unknown attribute `axiss`, did you mean `axis`?"},
       {R"("type": "s64")", R"("type": "i64")",
        "m.json:11: op 7 'sm' (SoftMax): attribute `axis`: unknown type `i64`, did you mean `s64`?"},
       {R"("type": "s64")", R"("type": "complex")",
-       "m.json:11: op 7 'sm' (SoftMax): attribute `axis`: unknown type `complex`, known are bool, s64, s64[], f32, f32[], string"},
+       "m.json:11: op 7 'sm' (SoftMax): attribute `axis`: unknown type `complex`, known are bool, s64, s64[], f32, "
+       "f32[], string"},
       {R"("dtype": "f32")", R"("dtype": "f31")",
        "m.json:15: op 7 'sm' (SoftMax): input 0: `dtype`: unknown data type `f31`, did you mean `f32`?"},
       {R"("layout_type": "strided")", R"("layout_type": "blocked")",
-       "m.json:16: op 7 'sm' (SoftMax): input 0: `layout_type`: unknown layout `blocked`, known are undef, any, strided, opaque"},
+       "m.json:16: op 7 'sm' (SoftMax): input 0: `layout_type`: unknown layout `blocked`, known are undef, any, "
+       "strided, opaque"},
       {R"("property_type": "undef")", R"("property_type": "const")",
-       "m.json:20: op 7 'sm' (SoftMax): output 0: `property_type`: unknown property `const`, known are undef, variable, constant, host_scalar"},
+       "m.json:20: op 7 'sm' (SoftMax): output 0: `property_type`: unknown property `const`, known are undef, "
+       "variable, constant, host_scalar"},
       {R"("fpmath_mode": "strict")", R"("fpmath_mode": "fast")",
        "m.json:4: `fpmath_mode`: expected strict, bf16, f16, any or tf32, found `fast`"},
-      {R"("engine_kind": "cpu")", R"("engine_kind": "tpu")", "m.json:3: `engine_kind`: expected any, cpu or gpu, found `tpu`"},
+      {R"("engine_kind": "cpu")", R"("engine_kind": "tpu")",
+       "m.json:3: `engine_kind`: expected any, cpu or gpu, found `tpu`"},
       {R"("version": "3.7.2")", R"("fpmath_mode_apply_to_int": "yes")",
        "m.json:2: `fpmath_mode_apply_to_int`: expected true or false, found `yes`"},
   };
@@ -128,12 +134,14 @@ TEST(json_errors, unknown_missing_and_repeated_keys_are_refused) {
   const Case cases[] = {
       {R"("version")", R"("versoin")", "m.json:2: unknown key `versoin`, did you mean `version`?"},
       {R"("version")", R"("author")",
-       "m.json:2: unknown key `author`, known are version, engine_kind, fpmath_mode, fpmath_mode_apply_to_int, input_ports, "
+       "m.json:2: unknown key `author`, known are version, engine_kind, fpmath_mode, fpmath_mode_apply_to_int, "
+       "input_ports, "
        "output_ports, graph"},
       {R"("attrs": {)", R"("attributes": {)",
        "m.json:10: op 7 'sm' (SoftMax): unknown key `attributes`, known are id, name, kind, attrs, inputs, outputs"},
       {R"("dtype": "f32")", R"("data_type": "f32")",
-       "m.json:15: op 7 'sm' (SoftMax): input 0: unknown key `data_type`, known are id, dtype, shape, stride, layout_type, "
+       "m.json:15: op 7 'sm' (SoftMax): input 0: unknown key `data_type`, known are id, dtype, shape, stride, "
+       "layout_type, "
        "property_type, layout_id, rank"},
       {R"("dtype": "f32")", R"("dtyp": "f32")",
        "m.json:15: op 7 'sm' (SoftMax): input 0: unknown key `dtyp`, did you mean `dtype`?"},
@@ -159,7 +167,9 @@ TEST(json_errors, unknown_missing_and_repeated_keys_are_refused) {
 }
 
 TEST(json_errors, what_is_no_json_is_refused_at_its_line) {
-  EXPECT_EQ(error_of(""), "m.json:1: not valid JSON: syntax error while parsing value - unexpected end of input; expected '[', '{', or a literal");
+  EXPECT_EQ(error_of(""),
+            "m.json:1: not valid JSON: syntax error while parsing value - unexpected end of input; expected '[', '{', "
+            "or a literal");
   for (std::string_view from : {"\"kind\": \"SoftMax\",", "[2, 3]", "\"outputs\": ["}) {
     const std::string whole(kSoftmaxJson);
     const std::string cut = whole.substr(0, whole.find(from) + from.size() - 2);
@@ -205,8 +215,12 @@ TEST(json_errors, operators_that_do_not_fit_are_named_with_their_line) {
     const std::string error = error_of(softmax_json_with(c.from, c.to));
     EXPECT_TRUE(error.starts_with("m.json:6: op 7 'sm' (SoftMax): `axis`")) << error;
   }
-  const std::string twice = softmax_json_with("\"graph\": [", "\"graph\": [\n" + std::string(kSoftmaxJson).substr(
-      kSoftmaxJson.find("    {\n"), kSoftmaxJson.rfind("  ]") - kSoftmaxJson.find("    {\n")) + ",");
+  const std::string twice = softmax_json_with(
+      "\"graph\": [",
+      "\"graph\": [\n" +
+          std::string(kSoftmaxJson)
+              .substr(kSoftmaxJson.find("    {\n"), kSoftmaxJson.rfind("  ]") - kSoftmaxJson.find("    {\n")) +
+          ",");
   EXPECT_EQ(error_of(twice), "m.json:24: op 7 'sm' (SoftMax): another operator has the id 7");
 }
 

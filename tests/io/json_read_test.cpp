@@ -19,7 +19,8 @@ graph read(std::string_view text) {
 /// The first input of the softmax with other fields behind its id and type.
 logical_tensor input_with(std::string_view fields) {
   std::string text = softmax_json_with(R"("shape": [2, 3], "stride": [3, 1],
-         "layout_type": "strided", "property_type": "variable")", fields);
+         "layout_type": "strided", "property_type": "variable")",
+                                       fields);
   text.replace(text.find("\"value\": 1"), 10, "\"value\": 0");  // an axis that every rank has
   const graph g = read(text);
   return g.ops().empty() ? logical_tensor() : g.ops()[0].inputs[0];
@@ -64,7 +65,8 @@ TEST(json_read, optional_parts_of_an_operator_may_be_missing) {
 TEST(json_read, a_bool_is_a_word_or_a_number) {
   for (const auto& [text, expected] : {std::pair{"0", false}, {"1", true}, {"true", true}, {"false", false}}) {
     const graph g = read(std::string(R"({"graph": [{"kind": "ReduceSum", "id": 3, "attrs": {
-        "axes": {"value": [0], "type": "s64[]"}, "keep_dims": {"type": "bool", "value": )") + text + R"(}},
+        "axes": {"value": [0], "type": "s64[]"}, "keep_dims": {"type": "bool", "value": )") +
+                         text + R"(}},
         "inputs": [{"id": 0, "dtype": "f32"}], "outputs": [{"id": 1, "dtype": "f32"}]}]})");
     ASSERT_EQ(g.ops().size(), 1u);
     EXPECT_EQ(g.ops()[0].attr(Attr::keep_dims), AttrValue(expected));
@@ -73,10 +75,15 @@ TEST(json_read, a_bool_is_a_word_or_a_number) {
 }
 
 TEST(json_read, floats_may_be_written_as_integers_or_words) {
-  for (const auto& [text, expected] : {std::pair{"1", 1.0f}, {"1e-05", 1e-5f}, {"-0.0", -0.0f}, {"3.40282e+38", 3.40282e38f},
+  for (const auto& [text, expected] : {std::pair{"1", 1.0f},
+                                       {"1e-05", 1e-5f},
+                                       {"-0.0", -0.0f},
+                                       {"3.40282e+38", 3.40282e38f},
                                        {"18446744073709551615", 18446744073709551615.0f}}) {
-    const graph g = read(std::string(R"({"graph": [{"kind": "Clamp", "id": 3, "attrs": {"min": {"type": "f32", "value": "-inf"},
-        "max": {"type": "f32", "value": )") + text + R"(}},
+    const graph g =
+        read(std::string(R"({"graph": [{"kind": "Clamp", "id": 3, "attrs": {"min": {"type": "f32", "value": "-inf"},
+        "max": {"type": "f32", "value": )") +
+             text + R"(}},
         "inputs": [{"id": 0, "dtype": "f32"}], "outputs": [{"id": 1, "dtype": "f32"}]}]})");
     ASSERT_EQ(g.ops().size(), 1u);
     EXPECT_EQ(g.ops()[0].attr(Attr::max), AttrValue(expected));
@@ -107,7 +114,8 @@ TEST(json_read, an_undefined_layout_with_strides_is_strided) {
             logical_tensor(0, Dtype::f32, {2, 3}, Dims{1, 2}));
   EXPECT_EQ(input_with(R"("shape": [2, 3], "stride": [-9223372036854775808], "layout_type": "undef")"),
             logical_tensor(0, Dtype::f32, {2, 3}, Dims{kUnknownDim, kUnknownDim}));
-  EXPECT_EQ(input_with(R"("shape": [2, 3], "layout_type": "undef")"), logical_tensor(0, Dtype::f32, {2, 3}, Layout::undef));
+  EXPECT_EQ(input_with(R"("shape": [2, 3], "layout_type": "undef")"),
+            logical_tensor(0, Dtype::f32, {2, 3}, Layout::undef));
 }
 
 TEST(json_read, other_layouts_ignore_the_stride_list) {
@@ -129,7 +137,9 @@ TEST(json_read, escapes_in_names_are_understood) {
   EXPECT_EQ(g.ops()[0].name, "a\"b\\\n\xc3\xa4");
 }
 
-TEST(json_read, a_byte_order_mark_is_skipped) { EXPECT_EQ(read("\xef\xbb\xbf" + std::string(kSoftmaxJson)).ops().size(), 1u); }
+TEST(json_read, a_byte_order_mark_is_skipped) {
+  EXPECT_EQ(read("\xef\xbb\xbf" + std::string(kSoftmaxJson)).ops().size(), 1u);
+}
 
 }  // namespace
 }  // namespace partita

@@ -90,7 +90,8 @@ class RandomGraph {
       }
       case 1:
         o.kind = OpKind::SoftMax;
-        o.set_attr(Attr::axis, int64_t{pick(9) - 4}).set_attr(Attr::mode, std::string(pick(2) ? "none" : "inf_as_zero"));
+        o.set_attr(Attr::axis, int64_t{pick(9) - 4})
+            .set_attr(Attr::mode, std::string(pick(2) ? "none" : "inf_as_zero"));
         break;
       case 2:
         o.kind = OpKind::ReduceMax;
@@ -102,7 +103,8 @@ class RandomGraph {
         o.set_attr(Attr::qtype, std::string("per_channel"));
         std::vector<float> scales;
         std::vector<int64_t> zps;
-        for (int n = 1 + pick(5); n > 0; --n) scales.push_back(std::fabs(any_float()) + 1e-3f), zps.push_back(pick(9) - 4);
+        for (int n = 1 + pick(5); n > 0; --n)
+          scales.push_back(std::fabs(any_float()) + 1e-3f), zps.push_back(pick(9) - 4);
         for (float& s : scales) s = std::isfinite(s) ? s : 2.0f;
         o.set_attr(Attr::scales, scales).set_attr(Attr::zps, zps);
       }
@@ -243,12 +245,14 @@ TEST(json_round_trip, ports_are_written_by_use_and_an_end_leaves_its_tensor_a_re
   ASSERT_TRUE(g.add_op(op(1, OpKind::ReLU, {b}, {c})).ok());
   ASSERT_TRUE(g.add_op(op(2, OpKind::End, {c}, {})).ok());
   const std::string text = graph_to_json(g);
-  EXPECT_NE(text.find("\"input_ports\": [\n    1,\n    1\n  ],\n  \"output_ports\": [\n    3\n  ],"), text.npos) << text;
+  EXPECT_NE(text.find("\"input_ports\": [\n    1,\n    1\n  ],\n  \"output_ports\": [\n    3\n  ],"), text.npos)
+      << text;
 }
 
 TEST(json_round_trip, names_that_are_no_utf8_still_give_a_readable_file) {
   graph g;
-  ASSERT_TRUE(g.add_op(op(0, OpKind::ReLU, {logical_tensor(1, Dtype::f32)}, {logical_tensor(2, Dtype::f32)}, "a\xff")).ok());
+  ASSERT_TRUE(
+      g.add_op(op(0, OpKind::ReLU, {logical_tensor(1, Dtype::f32)}, {logical_tensor(2, Dtype::f32)}, "a\xff")).ok());
   const Result<graph> again = graph_from_json(graph_to_json(g));
   ASSERT_TRUE(again.ok()) << again.status().text();
   EXPECT_EQ(again->ops()[0].name, "a\xef\xbf\xbd");

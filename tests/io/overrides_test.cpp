@@ -100,14 +100,15 @@ TEST(overrides, a_shape_for_a_result_is_checked) {
 }
 
 TEST(overrides, attributes_are_set_by_the_type_the_operator_gives_them) {
-  EXPECT_EQ(without_conv_attrs(text_with(residual_block(), {.in_shapes = "4:4x5x8x8", .op_attrs = "10:pads_begin:1x1*pads_end:1x1"})),
+  EXPECT_EQ(without_conv_attrs(
+                text_with(residual_block(), {.in_shapes = "4:4x5x8x8", .op_attrs = "10:pads_begin:1x1*pads_end:1x1"})),
             "%2 = Convolution(%0: f32[4,3,8,8], %1: f32[5,3,3,3]) {dilations=[1,1], pads_begin=[1,1], pads_end=[1,1], "
             "strides=[1,1], data_format=NCX, weights_format=OIX} -> f32[4,5,8,8]\n"
             "%3 = ReLU(%2: f32[4,5,8,8]) -> f32[4,5,8,8]\n"
             "%5 = Add(%3: f32[4,5,8,8], %4: f32[4,5,8,8]) -> f32[4,5,8,8]\n"
             "%7 = Add(%5: f32[4,5,8,8], %6: f32[1,5,1,1]) -> f32[4,5,8,8]\n");
-  const graph reduce = graph_of({op(1, OpKind::ReduceSum, {f32(0, {2, 3})}, {f32(1, {2})})
-                                     .set_attr(Attr::axes, std::vector<int64_t>{1})});
+  const graph reduce = graph_of(
+      {op(1, OpKind::ReduceSum, {f32(0, {2, 3})}, {f32(1, {2})}).set_attr(Attr::axes, std::vector<int64_t>{1})});
   EXPECT_EQ(text_with(reduce, {.op_attrs = "1:axes:0x-1*keep_dims:true"}),
             "%1 = ReduceSum(%0: f32[2,3]) {axes=[0,-1], keep_dims=true} -> f32[1,1]\n");
   const graph quantize = graph_of({op(1, OpKind::Quantize, {f32(0, {2, 3})}, {logical_tensor(1, Dtype::s8, {2, 3})})
@@ -124,7 +125,8 @@ TEST(overrides, the_batch_goes_to_the_inputs_that_carry_it) {
             "%5 = Add(%3: f32[2,5,6,6], %4: f32[2,5,6,6]) -> f32[2,5,6,6]\n"
             "%7 = Add(%5: f32[2,5,6,6], %6: f32[1,5,1,1]) -> f32[2,5,6,6]\n");
   const graph matmul = graph_of({op(1, OpKind::MatMul, {f32(0, {4, 8}), f32(1, {8, 4})}, {f32(2, {4, 4})})});
-  EXPECT_EQ(text_with(matmul, {.in_shapes = "0:3x8", .mb = "7"}), "%2 = MatMul(%0: f32[7,8], %1: f32[8,4]) -> f32[7,4]\n");
+  EXPECT_EQ(text_with(matmul, {.in_shapes = "0:3x8", .mb = "7"}),
+            "%2 = MatMul(%0: f32[7,8], %1: f32[8,4]) -> f32[7,4]\n");
   EXPECT_EQ(text_with(matmul, {.mb = "0"}), "%2 = MatMul(%0: f32[4,8], %1: f32[8,4]) -> f32[4,4]\n");
 }
 
@@ -137,8 +139,8 @@ TEST(overrides, the_batch_is_changed_where_attributes_repeat_it) {
 }
 
 TEST(overrides, a_graph_without_batch_says_so) {
-  const graph g = graph_of({op(1, OpKind::ReduceSum, {f32(0, {2, 3})}, {f32(1, {3})})
-                                .set_attr(Attr::axes, std::vector<int64_t>{0})});
+  const graph g = graph_of(
+      {op(1, OpKind::ReduceSum, {f32(0, {2, 3})}, {f32(1, {3})}).set_attr(Attr::axes, std::vector<int64_t>{0})});
   EXPECT_EQ(text_with(g, {.mb = "2"}), "--mb, character 1: no input of the graph carries the batch in dim 0");
 }
 
@@ -147,8 +149,9 @@ TEST(overrides, scales_are_resized_with_the_channels) {
                                 .set_attr(Attr::scales, std::vector<float>{0.5f, 2})
                                 .set_attr(Attr::zps, std::vector<int64_t>{3, 4})
                                 .set_attr(Attr::qtype, std::string("per_channel"))});
-  EXPECT_EQ(text_with(g, {.in_shapes = "0:4x5"}),
-            "%1 = Dequantize(%0: s8[4,5]) {scales=[0.5,2,0.5,2,0.5], zps=[3,4,0,0,0], qtype=per_channel} -> f32[4,5]\n");
+  EXPECT_EQ(
+      text_with(g, {.in_shapes = "0:4x5"}),
+      "%1 = Dequantize(%0: s8[4,5]) {scales=[0.5,2,0.5,2,0.5], zps=[3,4,0,0,0], qtype=per_channel} -> f32[4,5]\n");
   EXPECT_EQ(text_with(g, {.in_shapes = "0:4x1"}),
             "%1 = Dequantize(%0: s8[4,1]) {scales=[0.5], zps=[3], qtype=per_channel} -> f32[4,1]\n");
   EXPECT_EQ(text_with(g, {.in_shapes = "0:1x99999999"}),
@@ -156,21 +159,24 @@ TEST(overrides, scales_are_resized_with_the_channels) {
 }
 
 TEST(overrides, a_group_follows_from_the_source_and_its_scales) {
-  const graph g = graph_of({op(1, OpKind::DynamicDequantize, {logical_tensor(0, Dtype::s8, {8, 6}), f32(1, {2, 6})}, {f32(2, {8, 6})})
-                                .set_attr(Attr::group_shape, std::vector<int64_t>{4, 1})
-                                .set_attr(Attr::axis, int64_t{0})
-                                .set_attr(Attr::qtype, std::string("per_group"))});
-  EXPECT_EQ(text_with(g, {.in_shapes = "0:16x3+1:2x3"}),
-            "%2 = DynamicDequantize(%0: s8[16,3], %1: f32[2,3]) {axis=0, group_shape=[8,1], qtype=per_group} -> f32[16,3]\n");
+  const graph g = graph_of(
+      {op(1, OpKind::DynamicDequantize, {logical_tensor(0, Dtype::s8, {8, 6}), f32(1, {2, 6})}, {f32(2, {8, 6})})
+           .set_attr(Attr::group_shape, std::vector<int64_t>{4, 1})
+           .set_attr(Attr::axis, int64_t{0})
+           .set_attr(Attr::qtype, std::string("per_group"))});
+  EXPECT_EQ(
+      text_with(g, {.in_shapes = "0:16x3+1:2x3"}),
+      "%2 = DynamicDequantize(%0: s8[16,3], %1: f32[2,3]) {axis=0, group_shape=[8,1], qtype=per_group} -> f32[16,3]\n");
 }
 
 TEST(overrides, a_kind_changes_within_its_family) {
   EXPECT_EQ(text_with(add_graph(), {.op_attrs = "2:alpha:0.5", .op_kind = "1:Maximum+2:LeakyReLU"}),
             "%2 = Maximum(%0: f32[2,3], %1: f32[2,3]) -> f32[2,3]\n"
             "%3 = LeakyReLU(%2: f32[2,3]) {alpha=0.5} -> f32[2,3]\n");
-  EXPECT_EQ(text_with(add_graph(), {.op_kind = "2:Add"}),
-            "--op-kind, character 3: Tanh is element-wise with one source, Add is element-wise with two sources; a kind "
-            "changes only within one of the element-wise families");
+  EXPECT_EQ(
+      text_with(add_graph(), {.op_kind = "2:Add"}),
+      "--op-kind, character 3: Tanh is element-wise with one source, Add is element-wise with two sources; a kind "
+      "changes only within one of the element-wise families");
   EXPECT_EQ(text_with(add_graph(), {.op_kind = "2:SoftMax"}),
             "--op-kind, character 3: Tanh is element-wise with one source, SoftMax is not element-wise; a kind changes "
             "only within one of the element-wise families");
@@ -188,7 +194,8 @@ TEST(overrides, an_operator_can_be_left_out) {
             "%2 = Convolution(%0: f32[4,3,8,8], %1: f32[5,3,3,3]) -> f32[4,5,6,6]\n"
             "%5 = Add(%2: f32[4,5,6,6], %4: f32[4,5,6,6]) -> f32[4,5,6,6]\n");
   EXPECT_EQ(text_with(add_graph(), {.op_kind = "1:undef"}),
-            "--op-kind, character 3: op 1 (Add) cannot be left out: exactly one of its two sources must be made inside the graph");
+            "--op-kind, character 3: op 1 (Add) cannot be left out: exactly one of its two sources must be made inside "
+            "the graph");
   const graph single = graph_of({op(1, OpKind::Tanh, {f32(0, {2})}, {f32(1, {2})})});
   EXPECT_EQ(text_with(single, {.op_kind = "1:undef"}),
             "--op-kind, character 3: op 1 (Tanh) cannot be left out: nothing would remain of its branch");
@@ -203,8 +210,10 @@ TEST(overrides, one_type_for_the_whole_graph_spares_what_must_keep_its_own) {
             "%3 = LayerNorm(%0: f16[2,3], %1: f32[3], %2: f32[3]) {keep_stats=false} -> f16[2,3]\n");
   const graph cast = graph_of({op(1, OpKind::TypeCast, {f32(0, {2})}, {logical_tensor(1, Dtype::bf16, {2})})});
   EXPECT_EQ(text_with(cast, {.dt = "f16"}),
-            "--dt, character 1: op 1 (TypeCast) converts types, so no single one fits the graph; give ID:type for each tensor");
-  EXPECT_EQ(text_with(add_graph(), {.dt = "s8"}), "--dt, character 1: expected f32, bf16 or f16 for the whole graph, found s8");
+            "--dt, character 1: op 1 (TypeCast) converts types, so no single one fits the graph; give ID:type for each "
+            "tensor");
+  EXPECT_EQ(text_with(add_graph(), {.dt = "s8"}),
+            "--dt, character 1: expected f32, bf16 or f16 for the whole graph, found s8");
 }
 
 TEST(overrides, types_and_properties_of_single_tensors) {
@@ -240,18 +249,22 @@ TEST(overrides, bad_syntax_is_refused_at_its_character) {
       {&Overrides::in_shapes, "0:99999999999999999999",
        "--in-shapes, character 3: expected a dim, as in 2x3x4, found `99999999999999999999`"},
       {&Overrides::in_shapes, "0:1x1x1x1x1x1x1x1x1x1x1x1x1", "--in-shapes, character 3: expected at most 12 axes"},
-      {&Overrides::in_shapes, "0:2x3*", "--in-shapes, character 7: expected a tag, as in acdb, or strides, as in 6x1, after `*`"},
+      {&Overrides::in_shapes, "0:2x3*",
+       "--in-shapes, character 7: expected a tag, as in acdb, or strides, as in 6x1, after `*`"},
       {&Overrides::in_shapes, "0:2x3*abc",
-       "--in-shapes, character 7: expected the letters of 2 axes, each once, found `abc` (blocked layouts have no strides)"},
+       "--in-shapes, character 7: expected the letters of 2 axes, each once, found `abc` (blocked layouts have no "
+       "strides)"},
       {&Overrides::in_shapes, "0:2x3*aa",
-       "--in-shapes, character 7: expected the letters of 2 axes, each once, found `aa` (blocked layouts have no strides)"},
+       "--in-shapes, character 7: expected the letters of 2 axes, each once, found `aa` (blocked layouts have no "
+       "strides)"},
       {&Overrides::in_shapes, "0:2x3*1", "--in-shapes, character 3: expected 2 strides, found 1"},
       {&Overrides::in_shapes, "1:2x3+9:2", "--in-shapes, character 7: no tensor has the id 9"},
       {&Overrides::in_shapes, "2:2x3",
        "--in-shapes, character 1: tensor 2 is made by op 1 (Add); only inputs and results of the graph take a shape"},
       {&Overrides::in_shapes, "0:4611686018427387904x2",
        "--in-shapes, character 3: the tensor is too large: f32[4611686018427387904,2]"},
-      {&Overrides::op_attrs, "1:auto_broadcast", "--op-attrs, character 3: expected `name:value`, found `auto_broadcast`"},
+      {&Overrides::op_attrs, "1:auto_broadcast",
+       "--op-attrs, character 3: expected `name:value`, found `auto_broadcast`"},
       {&Overrides::op_attrs, "1:auto_brodcast:none",
        "--op-attrs, character 3: Add has no attribute `auto_brodcast`, did you mean `auto_broadcast`?"},
       {&Overrides::op_attrs, "7:axis:1", "--op-attrs, character 1: no operator has the id 7"},
@@ -272,9 +285,12 @@ TEST(overrides, bad_syntax_is_refused_at_its_character) {
 }
 
 TEST(overrides, values_that_do_not_fit_their_attribute_are_refused) {
-  const graph g = graph_of({op(1, OpKind::ReduceSum, {f32(0, {2, 3})}, {f32(1, {2})}).set_attr(Attr::axes, std::vector<int64_t>{1})});
-  EXPECT_EQ(text_with(g, {.op_attrs = "1:axes:1xa"}), "--op-attrs, character 10: expected integers, as in 1x1, found `a`");
-  EXPECT_EQ(text_with(g, {.op_attrs = "1:keep_dims:2"}), "--op-attrs, character 13: expected true, false, 0 or 1, found `2`");
+  const graph g = graph_of(
+      {op(1, OpKind::ReduceSum, {f32(0, {2, 3})}, {f32(1, {2})}).set_attr(Attr::axes, std::vector<int64_t>{1})});
+  EXPECT_EQ(text_with(g, {.op_attrs = "1:axes:1xa"}),
+            "--op-attrs, character 10: expected integers, as in 1x1, found `a`");
+  EXPECT_EQ(text_with(g, {.op_attrs = "1:keep_dims:2"}),
+            "--op-attrs, character 13: expected true, false, 0 or 1, found `2`");
   const std::string range = text_with(g, {.op_attrs = "1:axes:5"});
   EXPECT_TRUE(range.starts_with("op 1 (ReduceSum): ")) << range;
 }
@@ -285,8 +301,10 @@ TEST(overrides, shapes_that_do_not_fit_name_the_operator) {
 }
 
 TEST(overrides, results_that_only_the_file_tells_are_kept) {
-  const graph g = graph_of({op(1, OpKind::Wildcard, {f32(0, {2, 3})}, {f32(1, {5})}), op(2, OpKind::ReLU, {f32(1, {5})}, {f32(2, {5})})});
-  EXPECT_EQ(text_with(g, {.in_shapes = "0:4x3"}), "%1 = Wildcard(%0: f32[4,3]) -> f32[5]\n%2 = ReLU(%1: f32[5]) -> f32[5]\n");
+  const graph g = graph_of(
+      {op(1, OpKind::Wildcard, {f32(0, {2, 3})}, {f32(1, {5})}), op(2, OpKind::ReLU, {f32(1, {5})}, {f32(2, {5})})});
+  EXPECT_EQ(text_with(g, {.in_shapes = "0:4x3"}),
+            "%1 = Wildcard(%0: f32[4,3]) -> f32[5]\n%2 = ReLU(%1: f32[5]) -> f32[5]\n");
 }
 
 }  // namespace

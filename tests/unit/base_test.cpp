@@ -110,9 +110,7 @@ TEST(status, every_code_has_its_own_name) {
   EXPECT_EQ(name_of(static_cast<Code>(99)), "unknown");
 }
 
-TEST(check, a_false_claim_ends_the_process_with_its_text) {
-  EXPECT_DEATH(PT_ASSERT(1 + 1 == 3), "1 \\+ 1 == 3");
-}
+TEST(check, a_false_claim_ends_the_process_with_its_text) { EXPECT_DEATH(PT_ASSERT(1 + 1 == 3), "1 \\+ 1 == 3"); }
 
 TEST(attrs, stay_sorted_and_typed) {
   Attrs attrs;

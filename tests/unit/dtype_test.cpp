@@ -23,8 +23,8 @@ struct Format {
   int exponent_bits, mantissa_bits;
   bool infinite;  ///< has infinities; else only the all-ones pattern is special, and it is NaN
 };
-const Format kFormats[] = {{Dtype::f16, 5, 10, true}, {Dtype::bf16, 8, 7, true}, {Dtype::f8_e5m2, 5, 2, true},
-                           {Dtype::f8_e4m3, 4, 3, false}};
+const Format kFormats[] = {
+    {Dtype::f16, 5, 10, true}, {Dtype::bf16, 8, 7, true}, {Dtype::f8_e5m2, 5, 2, true}, {Dtype::f8_e4m3, 4, 3, false}};
 
 /// The value of a pattern, from the definition of the format.
 double value_of_code(const Format& f, unsigned code) {
@@ -163,14 +163,30 @@ TEST(dtype, integers_saturate_and_round_to_even) {
     double from, to;
   };
   const Case cases[] = {
-      {Dtype::s8, 2.5, 2},       {Dtype::s8, 3.5, 4},      {Dtype::s8, -2.5, -2},      {Dtype::s8, 300, 127},
-      {Dtype::s8, -300, -128},   {Dtype::u8, -1, 0},       {Dtype::u8, 255.5, 255},    {Dtype::u8, 0.5, 0},
-      {Dtype::s8, kNan, 0},      {Dtype::s32, kNan, 0},    {Dtype::s64, kNan, 0},      {Dtype::s8, kInf, 127},
-      {Dtype::s32, 3e9, 2147483647.0},                     {Dtype::s32, -kInf, -2147483648.0},
-      {Dtype::s32, 16777217, 16777217},                    {Dtype::s64, 1e300, 9223372036854775807.0},
-      {Dtype::s64, -1e300, -9223372036854775808.0},        {Dtype::s64, 1.5, 2},
-      {Dtype::s4, 9, 7},         {Dtype::s4, -9, -8},      {Dtype::u4, 99, 15},        {Dtype::u4, -3, 0},
-      {Dtype::boolean, 0, 0},    {Dtype::boolean, -0.25, 1},
+      {Dtype::s8, 2.5, 2},
+      {Dtype::s8, 3.5, 4},
+      {Dtype::s8, -2.5, -2},
+      {Dtype::s8, 300, 127},
+      {Dtype::s8, -300, -128},
+      {Dtype::u8, -1, 0},
+      {Dtype::u8, 255.5, 255},
+      {Dtype::u8, 0.5, 0},
+      {Dtype::s8, kNan, 0},
+      {Dtype::s32, kNan, 0},
+      {Dtype::s64, kNan, 0},
+      {Dtype::s8, kInf, 127},
+      {Dtype::s32, 3e9, 2147483647.0},
+      {Dtype::s32, -kInf, -2147483648.0},
+      {Dtype::s32, 16777217, 16777217},
+      {Dtype::s64, 1e300, 9223372036854775807.0},
+      {Dtype::s64, -1e300, -9223372036854775808.0},
+      {Dtype::s64, 1.5, 2},
+      {Dtype::s4, 9, 7},
+      {Dtype::s4, -9, -8},
+      {Dtype::u4, 99, 15},
+      {Dtype::u4, -3, 0},
+      {Dtype::boolean, 0, 0},
+      {Dtype::boolean, -0.25, 1},
   };
   for (const Case& c : cases) {
     uint64_t memory = 0;

@@ -13,7 +13,8 @@ TEST(shape, counting_elements_notices_overflow) {
   EXPECT_EQ(checked_elements({}), 1);
   EXPECT_EQ(checked_elements({2, 3}), 6);
   EXPECT_EQ(checked_elements({int64_t{1} << 32, int64_t{1} << 31}), std::nullopt);
-  EXPECT_EQ(checked_elements({int64_t{1} << 32, (int64_t{1} << 31) - 1}), (int64_t{1} << 32) * ((int64_t{1} << 31) - 1));
+  EXPECT_EQ(checked_elements({int64_t{1} << 32, (int64_t{1} << 31) - 1}),
+            (int64_t{1} << 32) * ((int64_t{1} << 31) - 1));
   EXPECT_EQ(checked_elements({int64_t{1} << 62, 4, 0}), 0);
   EXPECT_EQ(checked_elements({2, -1}), std::nullopt);
   EXPECT_EQ(checked_elements({0, kUnknownDim}), std::nullopt);
@@ -25,9 +26,15 @@ TEST(shape, broadcasting_is_that_of_numpy) {
     std::optional<Dims> out;
   };
   const Case cases[] = {
-      {{2, 3}, {2, 3}, Dims{2, 3}}, {{2, 3}, {3}, Dims{2, 3}},       {{2, 1}, {1, 3}, Dims{2, 3}},
-      {{}, {4}, Dims{4}},           {{}, {}, Dims{}},                {{2}, {3}, std::nullopt},
-      {{0}, {1}, Dims{0}},          {{0}, {2}, std::nullopt},        {{kUnknownDim, 3}, {2, 1}, Dims{kUnknownDim, 3}},
+      {{2, 3}, {2, 3}, Dims{2, 3}},
+      {{2, 3}, {3}, Dims{2, 3}},
+      {{2, 1}, {1, 3}, Dims{2, 3}},
+      {{}, {4}, Dims{4}},
+      {{}, {}, Dims{}},
+      {{2}, {3}, std::nullopt},
+      {{0}, {1}, Dims{0}},
+      {{0}, {2}, std::nullopt},
+      {{kUnknownDim, 3}, {2, 1}, Dims{kUnknownDim, 3}},
       {{5, 1, 2}, {4, 1}, Dims{5, 4, 2}},
   };
   for (const Case& c : cases) {
@@ -89,9 +96,9 @@ TEST(logical_tensor, the_size_covers_every_element) {
   EXPECT_EQ(logical_tensor(1, Dtype::f32, {2, 3}).size_bytes(), 24u);
   EXPECT_EQ(logical_tensor(1, Dtype::f32, {2, 3}, Layout::any).size_bytes(), 24u);
   EXPECT_EQ(logical_tensor(1, Dtype::f32, {2, 0}).size_bytes(), 0u);
-  EXPECT_EQ(logical_tensor(1, Dtype::f32, {2, 3}, {10, 1}).size_bytes(), 80u);   // the largest dim times stride
-  EXPECT_EQ(logical_tensor(1, Dtype::f32, {1, 3}, {99, 1}).size_bytes(), 12u);   // a dim of one has no distance
-  EXPECT_EQ(logical_tensor(1, Dtype::f32, {4, 4}, {1, 1}).size_bytes(), 28u);    // overlapping rows: the last element
+  EXPECT_EQ(logical_tensor(1, Dtype::f32, {2, 3}, {10, 1}).size_bytes(), 80u);  // the largest dim times stride
+  EXPECT_EQ(logical_tensor(1, Dtype::f32, {1, 3}, {99, 1}).size_bytes(), 12u);  // a dim of one has no distance
+  EXPECT_EQ(logical_tensor(1, Dtype::f32, {4, 4}, {1, 1}).size_bytes(), 28u);   // overlapping rows: the last element
   EXPECT_EQ(logical_tensor(1, Dtype::s4, {3}).size_bytes(), 2u);
   EXPECT_EQ(logical_tensor(1, Dtype::u4, {5, 3}).size_bytes(), 8u);
   const int64_t big = int64_t{1} << 40;

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The graphs of tests/data: every one agrees with the references, and together they show every operator and pattern.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "partita/json.hpp"
+#include "passes/pattern.hpp"
+#include "src/harness/graph_run.hpp"
+#include "src/ir/op_def.hpp"
+#include "tests/support/graph_files.hpp"
+
+namespace partita::test {
+namespace {
+
+const std::string kFolder = PARTITA_SOURCE_DIR "/tests/data";
+
+Result<GraphReport> verified_run(const std::string& file, Policy policy) {
+  Result<graph> g = graph_from_json_file(kFolder + "/" + file);
+  if (!g.ok()) return std::move(g).take_status();
+  return run_graph(*g, {.policy = policy, .verify = true});
+}
+
+void expect_agreement(const Result<GraphReport>& report) {
+  ASSERT_TRUE(report.ok()) << report.status().text();
+  EXPECT_EQ(report->mismatch, "");
+  EXPECT_TRUE(report->verified);
+  // A comparison that compared nothing would agree as well.
+  EXPECT_TRUE(std::any_of(report->partitions.begin(), report->partitions.end(),
+                          [](const PartitionReport& p) { return p.supported && p.bytes > 0; }));
+}
+
+class data_graph : public testing::TestWithParam<std::string> {};
+
+TEST_P(data_graph, agrees_with_the_reference_when_fused) { expect_agreement(verified_run(GetParam(), Policy::fusion)); }
+
+TEST_P(data_graph, agrees_with_the_reference_operator_by_operator) {
+  const auto report = verified_run(GetParam(), Policy::debug);
+  expect_agreement(report);
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->partitions.size(), report->ops);
+}
+
+TEST_P(data_graph, is_written_and_read_back_unchanged) {
+  const auto g = graph_from_json_file(kFolder + "/" + GetParam());
+  ASSERT_TRUE(g.ok()) << g.status().text();
+  const auto again = graph_from_json(graph_to_json(*g));
+  ASSERT_TRUE(again.ok()) << again.status().text();
+  EXPECT_EQ(again->ops(), g->ops());
+}
+
+INSTANTIATE_TEST_SUITE_P(tests_data, data_graph, testing::ValuesIn(json_files(kFolder)), file_test_name);
+
+TEST(data_graphs, show_every_operator) {
+  for (const OpDef* def : all_ops()) {
+    const auto g = graph_from_json_file(kFolder + "/op/" + std::string(def->name) + ".json");
+    ASSERT_TRUE(g.ok()) << g.status().text();
+    EXPECT_TRUE(std::any_of(g->ops().begin(), g->ops().end(), [&](const op& o) { return o.kind == def->kind; })) << def->name;
+  }
+}
+
+TEST(data_graphs, show_every_pattern) {
+  for (const auto& pattern : all_patterns()) {
+    auto g = graph_from_json_file(kFolder + "/pattern/" + std::string(pattern.name) + ".json");
+    ASSERT_TRUE(g.ok()) << g.status().text();
+    ASSERT_TRUE(g->finalize().ok()) << pattern.name;
+    const auto partitions = g->get_partitions();
+    ASSERT_TRUE(partitions.ok()) << partitions.status().text();
+    EXPECT_TRUE(std::any_of(partitions->begin(), partitions->end(),
+                            [&](const partition& p) { return p.pattern() == pattern.name; })) << pattern.name;
+  }
+}
+
+}  // namespace
+}  // namespace partita::test
