@@ -11,7 +11,7 @@ if(support)
   target_compile_definitions(partita_test_support PUBLIC PARTITA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 endif()
 
-foreach(folder unit ops patterns kernels errors api golden io)
+foreach(folder unit ops passes patterns kernels errors api golden io)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS tests/${folder}/*.cpp)
   if(sources)
     add_executable(${folder}_tests ${sources})
@@ -21,6 +21,9 @@ foreach(folder unit ops patterns kernels errors api golden io)
                          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   endif()
 endforeach()
+# The command is tested from outside.
+target_compile_definitions(api_tests PRIVATE PARTITA_COMMAND="$<TARGET_FILE:partita_cli>")
+add_dependencies(api_tests partita_cli)
 
 file(GLOB lint_scripts CONFIGURE_DEPENDS tests/lint/*.sh)
 foreach(script IN LISTS lint_scripts)

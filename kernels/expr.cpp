@@ -3,6 +3,7 @@
 #include "kernels/expr.hpp"
 
 #include <array>
+#include <cmath>
 
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
@@ -69,7 +70,7 @@ ExprBuilder::Value ExprBuilder::emit(const Instr& instr) {
   auto& code = expr_.code;
   if (instr.op != ExprOp::store)
     for (size_t i = 0; i < code.size(); ++i)
-      if (code[i] == instr) return static_cast<Value>(i);
+      if (code[i] == instr && std::signbit(code[i].value) == std::signbit(instr.value)) return static_cast<Value>(i);
   PT_ASSERT(code.size() < UINT16_MAX);
   code.push_back(instr);
   return static_cast<Value>(code.size() - 1);

@@ -2,6 +2,9 @@
 // The tables of kernels: for each kind of step its rows, best first, the reference last.
 #include <array>
 
+#if PARTITA_JIT
+#include "kernels/jit/flat.hpp"
+#endif
 #include "kernels/kernel.hpp"
 #include "kernels/loop/interpreter.hpp"
 #include "kernels/onednn/rows.hpp"
@@ -32,7 +35,25 @@ constexpr Kernel interpreter_row(const char* name, StepKind step) {
   return {name, step, Isa::any, refuse_interpreted, make_interpreted};
 }
 
-constexpr std::array kLoop = {interpreter_row("loop_any_interpreter", StepKind::loop)};
+#if PARTITA_JIT
+/// A generated kernel in the instructions of its row, also where the target has better ones.
+template <Result<Run> (*make)(const Problem&, const Target&), Isa isa>
+constexpr Kernel jit_row(const char* name, StepKind step, const char* (*refuse)(const Problem&, const Target&)) {
+  return {name, step, isa, refuse, [](const Problem& problem, const Target& target) {
+            Target own = target;
+            own.isa = isa;
+            return make(problem, own);
+          }};
+}
+#endif
+
+constexpr std::array kLoop = {
+#if PARTITA_JIT
+    jit_row<jit::make_flat, Isa::avx512>("loop_any_jit_avx512", StepKind::loop, jit::refuse_flat),
+    jit_row<jit::make_flat, Isa::avx2>("loop_any_jit_avx2", StepKind::loop, jit::refuse_flat),
+#endif
+    interpreter_row("loop_any_interpreter", StepKind::loop),
+};
 
 constexpr std::array kPoolForward = {
     native_row<onednn::plan_pool_forward>("pool_forward_float_onednn", StepKind::pool_forward),

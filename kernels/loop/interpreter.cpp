@@ -121,7 +121,8 @@ Result<Run> make_pool(const Problem& p) {
   const int64_t lanes = g.channel_last ? std::min<int64_t>(g.channels, 16) : 1;
   const int64_t blocks = (g.channels + lanes - 1) / lanes;
   const Dims read_space = forward ? g.src : g.dst, write_space = forward ? g.dst : g.src;
-  const float empty = lowest_of(result.dtype);
+  // The pooling's own type: what stands behind it may store another one.
+  const float empty = lowest_of(p.in[0].dtype);
   Run run;
   run.call = [=, front = RowProgram(front, p, read), source = RowProgram(load_of(0), p, p.in[0].dims),
               back = RowProgram(back, p, result.dims)](const RunArgs& args) -> Status {

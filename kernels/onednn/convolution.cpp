@@ -36,28 +36,47 @@ Windows windows_of(const Attrs& attrs, const Roles& roles) {
   return onednn::windows_of(attrs, roles.wide.dims, roles.narrow.dims, kernel);
 }
 
+constexpr const char* kUnusualWindows = "oneDNN reads out of bounds for such windows in this type";
+constexpr bool kAllowEmpty = true;
+constexpr const char* kNoPrimitive = "oneDNN has no implementation for these types or sizes on this machine";
 constexpr const char* kEmptyWindow = "a window lies completely in the padding";
 
 bool is_slow(const dnnl::primitive_desc_base& desc) {
-  const std::string_view name = desc.impl_info_str();
-  return is_reference(desc) || name.find("gemm:") != std::string_view::npos;
+  return is_reference(desc) || std::string_view(desc.impl_info_str()).find("gemm:") != std::string_view::npos;
+}
+
+/// oneDNN 3.7's brgemm kernel gives wrong results where groups have one input channel and some other axis is 1 too.
+bool is_faulty(const dnnl::primitive_desc_base& desc, const Roles& roles) {
+  const int input_axis = roles.weights.dims.size() - roles.wide.dims.size() + 1;
+  return roles.weights.dims[input_axis] == 1 &&
+         std::string_view(desc.impl_info_str()).find("brg_conv_fwd") != std::string_view::npos;
+}
+
+/// The first sound implementation oneDNN offers for the layouts, empty where there is none.
+template <class Describe>
+auto first_sound(const Roles& roles, const Descs& layouts, const Describe& describe) -> decltype(describe(layouts)) {
+  auto desc = describe(layouts);
+  while (desc && is_faulty(desc, roles)) {
+    if (!desc.next_impl()) return {};
+  }
+  return desc;
 }
 
 /// Weights always lie as the primitive likes them (they are small, a reorder costs little). Activations stay where they
 /// are as long as there is fast code for that; otherwise the primitive chooses for all. Tensors with gaps are always
 /// copied: no fast code takes them, and oneDNN's deconvolution with bias writes out of bounds there.
 template <class Describe>
-auto fastest(const Roles& roles, const Descs& have, const Describe& describe) -> decltype(describe(have, true)) {
-  const Descs first{desc_of(compact(roles.wide)), desc_of(compact(roles.narrow)), any_layout(have.weights)};
-  auto in_place = describe(first, /*allow_empty=*/true);
+auto fastest(const Roles& roles, const Descs& have, const Describe& describe) -> decltype(describe(have)) {
+  const Descs user{desc_of(compact(roles.wide)), desc_of(compact(roles.narrow)), any_layout(have.weights)};
+  auto in_place = first_sound(roles, user, describe);
   if (in_place && !is_slow(in_place)) return in_place;
-  auto free = describe(free_descs(have), /*allow_empty=*/bool(in_place));
+  auto free = first_sound(roles, free_descs(have), describe);
   return !in_place || (free && !is_slow(free)) ? free : in_place;
 }
 
 /// oneDNN's bf16 kernels multiply scratch memory they have not written by zero: what is left there must not be NaN.
 PrimitiveRun::Scratchpad scratchpad_for(const Roles& roles) {
-  (void)roles; return PrimitiveRun::Scratchpad::zeros;
+  return roles.wide.dtype == Dtype::f32 ? PrimitiveRun::Scratchpad::anything : PrimitiveRun::Scratchpad::zeros;
 }
 
 bool has_bias(const Problem& problem) { return problem.in.size() > 2; }
@@ -85,11 +104,12 @@ const char* plan_transposed(const Problem& problem, const Target& target, Primit
   std::swap(weights.strides[output_axis], weights.strides[output_axis + 1]);
   const Descs have{desc_of(roles.wide), desc_of(roles.narrow), desc_of(weights)};
   const memory::desc bias = has_bias(problem) ? bias_desc(problem) : memory::desc();
-  const auto desc = fastest(roles, have, [&](const Descs& d, bool allow_empty) {
+  const auto desc = fastest(roles, have, [&](const Descs& d) {
     return dnnl::deconvolution_forward::primitive_desc(
         cpu_engine(), prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct, d.narrow, d.weights, bias,
-        d.wide, w.strides, w.dilations, w.begin, w.end, math_attr(target), allow_empty);
+        d.wide, w.strides, w.dilations, w.begin, w.end, math_attr(target), kAllowEmpty);
   });
+  if (!desc) return kNoPrimitive;
   std::vector<Operand> operands = {
       run.reads(DNNL_ARG_SRC, run.in(problem, 0), have.narrow, desc.src_desc()),
       run.reads(DNNL_ARG_WEIGHTS, run.in(problem, 1), have.weights, desc.weights_desc()),
@@ -107,9 +127,10 @@ const char* plan_convolution(const Problem& problem, const Target& target, Primi
   const Windows w = windows_of(problem.attrs, roles);
   if (!w.each_has_a_cell) return kEmptyWindow;
   const memory::desc bias = has_bias(problem) ? bias_desc(problem) : memory::desc();
-  const auto desc = fastest(roles, have, [&](const Descs& d, bool allow_empty) {
-    return forward_desc(d, bias, w, math_attr(target), prop_kind::forward_inference, allow_empty);
+  const auto desc = fastest(roles, have, [&](const Descs& d) {
+    return forward_desc(d, bias, w, math_attr(target), prop_kind::forward_inference, kAllowEmpty);
   });
+  if (!desc) return kNoPrimitive;
   std::vector<Operand> operands = {
       run.reads(DNNL_ARG_SRC, run.in(problem, 0), have.wide, desc.src_desc()),
       run.reads(DNNL_ARG_WEIGHTS, run.in(problem, 1), have.weights, desc.weights_desc()),
@@ -127,11 +148,12 @@ const char* plan_convolution_backward_data(const Problem& problem, const Target&
   if (!w.each_has_a_cell) return kEmptyWindow;
   const auto attr = math_attr(target);
   const auto hint = forward_desc(free_descs(have), {}, w, attr, prop_kind::forward_training, false);
-  const auto desc = fastest(roles, have, [&](const Descs& d, bool allow_empty) {
+  const auto desc = fastest(roles, have, [&](const Descs& d) {
     return dnnl::convolution_backward_data::primitive_desc(cpu_engine(), dnnl::algorithm::convolution_direct, d.wide,
                                                            d.weights, d.narrow, w.strides, w.dilations, w.begin, w.end,
-                                                           hint, attr, allow_empty);
+                                                           hint, attr, kAllowEmpty);
   });
+  if (!desc) return kNoPrimitive;
   run.add(desc, {run.reads(DNNL_ARG_DIFF_DST, run.in(problem, 0), have.narrow, desc.diff_dst_desc()),
                  run.reads(DNNL_ARG_WEIGHTS, run.in(problem, 1), have.weights, desc.weights_desc()),
                  run.writes(DNNL_ARG_DIFF_SRC, run.out(problem, 0), have.wide, desc.diff_src_desc())},
@@ -146,13 +168,15 @@ const char* plan_convolution_backward_weights(const Problem& problem, const Targ
   const Descs have = descs_of(roles);
   const Windows w = windows_of(problem.attrs, roles);
   if (!w.each_has_a_cell) return kEmptyWindow;
+  if (roles.wide.dtype != Dtype::f32 && !(w.each_tap_has_a_cell && w.steps_stay_inside)) return kUnusualWindows;
   const auto attr = math_attr(target);
   const auto hint = forward_desc(free_descs(have), {}, w, attr, prop_kind::forward_training, false);
-  const auto desc = fastest(roles, have, [&](const Descs& d, bool allow_empty) {
+  const auto desc = fastest(roles, have, [&](const Descs& d) {
     return dnnl::convolution_backward_weights::primitive_desc(
         cpu_engine(), dnnl::algorithm::convolution_direct, d.wide, d.weights, d.narrow, w.strides, w.dilations, w.begin,
-        w.end, hint, attr, allow_empty);
+        w.end, hint, attr, kAllowEmpty);
   });
+  if (!desc) return kNoPrimitive;
   run.add(desc, {run.reads(DNNL_ARG_SRC, run.in(problem, wide), have.wide, desc.src_desc()),
                  run.reads(DNNL_ARG_DIFF_DST, run.in(problem, narrow), have.narrow, desc.diff_dst_desc()),
                  run.writes(DNNL_ARG_DIFF_WEIGHTS, run.out(problem, 0), have.weights, desc.diff_weights_desc())},

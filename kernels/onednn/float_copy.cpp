@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks a tensor in the order of its memory, piece by piece, and converts each piece.
+// Walks the f32 copy of a tensor in the order of its memory and converts piece by piece.
 #include "kernels/onednn/float_copy.hpp"
 
 #include "kernels/onednn/view.hpp"
@@ -12,15 +12,16 @@ namespace {
 
 constexpr int64_t kPiece = 1 << 14;  ///< elements converted in one go, so that a long run is shared by the threads
 
-/// A tensor as rows: `inner` elements a stride apart, for each place of the outer axes.
+/// A tensor along its copy: `inner` elements a stride apart lie side by side in the copy, for each place of the outer
+/// axes.
 struct Rows {
   Dims outer, outer_strides;
   int64_t inner = 1, inner_stride = 1;
 };
 
-Rows rows_of(const TensorDesc& tensor) {
+Rows rows_of(const TensorDesc& tensor, const TensorDesc& copy) {
   Dims dims, strides;
-  for (int axis : axes_in_memory_order(tensor)) {
+  for (int axis : axes_in_memory_order(copy)) {
     if (tensor.dims[axis] == 1) continue;
     const int64_t dim = tensor.dims[axis], stride = tensor.strides[axis];
     if (!dims.empty() && strides.back() == dim * stride) {
@@ -49,17 +50,17 @@ int64_t start_of(const Rows& rows, int64_t row) {
 
 /// Calls piece(element of the tensor, element of the copy, count) for all pieces; count is 1 where elements have gaps.
 template <class Piece>
-void for_each_piece(const TensorDesc& tensor, const Piece& piece) {
-  const Rows rows = rows_of(tensor);
+void for_each_piece(const TensorDesc& tensor, const TensorDesc& copy, const Piece& piece) {
+  const Rows rows = rows_of(tensor, copy);
   const int64_t pieces = (rows.inner + kPiece - 1) / kPiece;
   parallel_for(elements(rows.outer) * pieces, std::min(rows.inner, kPiece), [&](int64_t begin, int64_t end) {
     for (int64_t item = begin; item < end; ++item) {
       const int64_t first = item % pieces * kPiece, last = std::min(first + kPiece, rows.inner);
-      const int64_t row = tensor.offset + start_of(rows, item / pieces), copy = item / pieces * rows.inner;
+      const int64_t row = tensor.offset + start_of(rows, item / pieces), copy_row = item / pieces * rows.inner;
       if (rows.inner_stride == 1) {
-        piece(row + first, copy + first, last - first);
+        piece(row + first, copy_row + first, last - first);
       } else {
-        for (int64_t i = first; i < last; ++i) piece(row + i * rows.inner_stride, copy + i, int64_t{1});
+        for (int64_t i = first; i < last; ++i) piece(row + i * rows.inner_stride, copy_row + i, int64_t{1});
       }
     }
   });
@@ -67,23 +68,15 @@ void for_each_piece(const TensorDesc& tensor, const Piece& piece) {
 
 }  // namespace
 
-TensorDesc float_copy_of(const TensorDesc& tensor) {
-  TensorDesc copy = compact(tensor);
-  copy.dtype = Dtype::f32;
-  return copy;
-}
-
-size_t float_copy_bytes(const TensorDesc& copy) { return bytes_for(Dtype::f32, elements(copy.dims)); }
-
-void copy_to_floats(const TensorDesc& from, const void* data, float* to) {
-  for_each_piece(from, [&](int64_t at, int64_t copy_at, int64_t count) {
-    load_floats(data, from.dtype, at, count, to + copy_at);
+void copy_to_floats(const TensorDesc& from_desc, const void* from, const TensorDesc& to_desc, float* to) {
+  for_each_piece(from_desc, to_desc, [&](int64_t at, int64_t copy_at, int64_t count) {
+    load_floats(from, from_desc.dtype, at, count, to + copy_at);
   });
 }
 
-void copy_from_floats(const TensorDesc& to, const float* from, void* data) {
-  for_each_piece(to, [&](int64_t at, int64_t copy_at, int64_t count) {
-    store_floats(data, to.dtype, at, count, from + copy_at);
+void copy_from_floats(const TensorDesc& from_desc, const float* from, const TensorDesc& to_desc, void* to) {
+  for_each_piece(to_desc, from_desc, [&](int64_t at, int64_t copy_at, int64_t count) {
+    store_floats(to, to_desc.dtype, at, count, from + copy_at);
   });
 }
 

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense f32 copies of tensors of any floating-point type and layout.
+// Copies between tensors of any floating-point type and layout and f32 tensors of another layout.
 #pragma once
 
 #include "kernels/problem.hpp"
 
 namespace partita::onednn {
 
-/// The description of the copy: f32 without gaps, axes in the same order in memory; equal to `tensor` where that is
-/// f32 without gaps and offset already.
-TensorDesc float_copy_of(const TensorDesc& tensor);
-size_t float_copy_bytes(const TensorDesc& copy);
-
-void copy_to_floats(const TensorDesc& from, const void* data, float* to);
-void copy_from_floats(const TensorDesc& to, const float* from, void* data);
+/// `to_desc` describes an f32 tensor without gaps.
+void copy_to_floats(const TensorDesc& from_desc, const void* from, const TensorDesc& to_desc, float* to);
+void copy_from_floats(const TensorDesc& from_desc, const float* from, const TensorDesc& to_desc, void* to);
 
 }  // namespace partita::onednn

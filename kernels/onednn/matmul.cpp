@@ -1,49 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// MatMul: transposes become strides, missing axes become axes of size 1.
+// MatMul with bias.
+#include "kernels/onednn/matmul_views.hpp"
 #include "kernels/onednn/rows.hpp"
 
 namespace partita::onednn {
 namespace {
 
-struct Views {
-  TensorDesc a, b, dst;
-  std::vector<TensorDesc> bias;  ///< none or one
-};
-
-void swap_last_axes(TensorDesc& tensor) {
-  const int last = tensor.dims.size() - 1;
-  std::swap(tensor.dims[last], tensor.dims[last - 1]);
-  std::swap(tensor.strides[last], tensor.strides[last - 1]);
-}
-
-void widen(TensorDesc& tensor, int rank) {
-  while (tensor.dims.size() < rank) tensor = with_unit_axis(std::move(tensor), 0);
-}
-
-Views views_of(const Problem& problem) {
-  Views v{problem.in[0], problem.in[1], problem.out[0], {}};
-  const bool row_vector = v.a.dims.size() == 1, column_vector = v.b.dims.size() == 1;
-  if (problem.in.size() > 2) {
-    v.bias.push_back(problem.in[2]);
-    widen(v.bias[0], v.dst.dims.size());
+/// True where the matrices of a batch interleave in memory, or no axis of a matrix is contiguous: oneDNN 3.7 accepts
+/// such operands and multiplies them wrongly.
+bool is_unusual(const TensorDesc& tensor) {
+  const int row = tensor.dims.size() - 2, column = row + 1;
+  const int64_t matrix =
+      (tensor.dims[row] - 1) * tensor.strides[row] + (tensor.dims[column] - 1) * tensor.strides[column] + 1;
+  for (int axis = 0; axis < row; ++axis) {
+    if (tensor.dims[axis] > 1 && tensor.strides[axis] < matrix) return true;
   }
-  if (!row_vector && problem.attrs.flag_or(Attr::transpose_a, false)) swap_last_axes(v.a);
-  if (!column_vector && problem.attrs.flag_or(Attr::transpose_b, false)) swap_last_axes(v.b);
-  const auto insert = [&](int from_end) {
-    v.dst = with_unit_axis(v.dst, v.dst.dims.size() - from_end);
-    for (TensorDesc& bias : v.bias) bias = with_unit_axis(bias, bias.dims.size() - from_end);
-  };
-  if (column_vector) {
-    v.b = with_unit_axis(v.b, 1);
-    insert(0);
-  }
-  if (row_vector) {
-    v.a = with_unit_axis(v.a, 0);
-    insert(1);
-  }
-  widen(v.a, v.dst.dims.size());
-  widen(v.b, v.dst.dims.size());
-  return v;
+  const auto contiguous = [&](int axis) { return tensor.dims[axis] > 1 && tensor.strides[axis] == 1; };
+  return matrix > 1 && !contiguous(row) && !contiguous(column);
 }
 
 dnnl::accumulation_mode accumulation_of(const Attrs& attrs) {
@@ -59,7 +32,8 @@ dnnl::accumulation_mode accumulation_of(const Attrs& attrs) {
 
 const char* plan_matmul(const Problem& problem, const Target& target, PrimitiveRun& run) {
   if (problem.in[0].dims.empty() || problem.in[1].dims.empty()) return "an operand is a scalar";
-  const Views v = views_of(problem);
+  const MatmulViews v = matmul_views(problem);
+  if (is_unusual(v.a) || is_unusual(v.b) || is_unusual(v.dst)) return "the matrices lie in memory in an unusual way";
   const dnnl::memory::desc a = desc_of(v.a), b = desc_of(v.b), dst = desc_of(v.dst);
   const dnnl::memory::desc bias = v.bias.empty() ? dnnl::memory::desc() : desc_of(v.bias[0]);
   dnnl::primitive_attr attr = math_attr(target);

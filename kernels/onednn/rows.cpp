@@ -5,6 +5,7 @@
 #include "kernels/onednn/float_copy.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/shape.hpp"
 
 namespace partita::onednn {
 namespace {
@@ -29,7 +30,7 @@ const char* planned(Planner plan, const Problem& problem, const Target& target, 
   }
 }
 
-/// A tensor and its dense f32 copy in scratch memory.
+/// A tensor and its f32 copy in scratch memory.
 struct Copy {
   size_t port;
   TensorDesc user, copy;
@@ -42,22 +43,45 @@ struct Copies {
   size_t bytes = 0;
 };
 
-void copy_side(std::vector<TensorDesc>& tensors, std::vector<Copy>& copies, size_t& bytes) {
+using Layout = TensorDesc (*)(TensorDesc);
+
+void copy_side(Layout layout, std::vector<TensorDesc>& tensors, std::vector<Copy>& copies, size_t& bytes) {
   for (size_t port = 0; port < tensors.size(); ++port) {
     TensorDesc& tensor = tensors[port];
-    const TensorDesc copy = float_copy_of(tensor);
+    TensorDesc copy = layout(tensor);
+    copy.dtype = Dtype::f32;
     if (!is_floating(tensor.dtype) || copy == tensor) continue;
     copies.push_back({port, tensor, copy, bytes});
-    bytes += (float_copy_bytes(copy) + 63) / 64 * 64;
+    bytes += (bytes_for(Dtype::f32, elements(copy.dims)) + 63) / 64 * 64;
     tensor = copy;
   }
 }
 
-Copies copies_of(const Problem& problem) {
+Copies copies_of(const Problem& problem, Layout layout) {
   Copies copies{.problem = problem, .in = {}, .out = {}};
-  copy_side(copies.problem.in, copies.in, copies.bytes);
-  copy_side(copies.problem.out, copies.out, copies.bytes);
+  copy_side(layout, copies.problem.in, copies.in, copies.bytes);
+  copy_side(layout, copies.problem.out, copies.out, copies.bytes);
   return copies;
+}
+
+struct PlanInFloats {
+  Copies copies;
+  PrimitiveRun run;
+};
+
+/// Copies that keep the order of memory are made fastest; where oneDNN has nothing fast for that, row-major ones.
+const char* plan_in_floats(Planner plan, const Problem& problem, const Target& target, PlanInFloats& result) {
+  const char* reason = nullptr;
+  bool found = false;
+  for (const Layout layout : {compact, dense}) {
+    PlanInFloats candidate{copies_of(problem, layout), {}};
+    reason = planned(plan, candidate.copies.problem, target, candidate.run);
+    if (reason || (found && candidate.run.slow())) continue;
+    found = true;
+    result = std::move(candidate);
+    if (!result.run.slow()) break;
+  }
+  return found ? nullptr : reason;
 }
 
 Status run_on_copies(const Copies& copies, const Run& inner, const RunArgs& args) {
@@ -66,13 +90,13 @@ Status run_on_copies(const Copies& copies, const Run& inner, const RunArgs& args
   std::vector<void*> out(args.out.begin(), args.out.end());
   for (const Copy& copy : copies.in) {
     float* floats = reinterpret_cast<float*>(scratch + copy.offset_bytes);
-    copy_to_floats(copy.user, in[copy.port], floats);
+    copy_to_floats(copy.user, in[copy.port], copy.copy, floats);
     in[copy.port] = floats;
   }
   for (const Copy& copy : copies.out) out[copy.port] = scratch + copy.offset_bytes;
   PT_TRY(inner.call({in, out, scratch + copies.bytes}));
   for (const Copy& copy : copies.out) {
-    copy_from_floats(copy.user, static_cast<const float*>(out[copy.port]), args.out[copy.port]);
+    copy_from_floats(copy.copy, static_cast<const float*>(out[copy.port]), copy.user, args.out[copy.port]);
   }
   return {};
 }
@@ -94,13 +118,17 @@ Result<Run> make_planned(Planner plan, const Problem& problem, const Target& tar
 
 const char* refuse_in_floats(Planner plan, const Problem& problem, const Target& target) {
   if (const char* reason = refuse_always(problem)) return reason;
-  PrimitiveRun run;
-  return planned(plan, copies_of(problem).problem, target, run);
+  PlanInFloats planned_run;
+  return plan_in_floats(plan, problem, target, planned_run);
 }
 
 Result<Run> make_in_floats(Planner plan, const Problem& problem, const Target& target) {
-  Copies copies = copies_of(problem);
-  PT_ASSIGN(Run inner, make_planned(plan, copies.problem, target));
+  PlanInFloats planned_run;
+  if (const char* reason = plan_in_floats(plan, problem, target, planned_run)) {
+    return fail(Code::unimplemented, reason);
+  }
+  Copies& copies = planned_run.copies;
+  PT_ASSIGN(Run inner, std::move(planned_run.run).finish());
   if (copies.in.empty() && copies.out.empty()) return inner;
   const size_t bytes = copies.bytes + inner.scratch_bytes;
   return Run{.call = [copies = std::move(copies), inner = std::move(inner)](

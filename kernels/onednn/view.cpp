@@ -42,6 +42,18 @@ bool each_window_has_a_cell(const Axis& axis) {
   return true;
 }
 
+bool each_tap_has_a_cell(const Axis& axis) {
+  for (int64_t k = 0; k < axis.kernel; ++k) {
+    bool found = false;
+    for (int64_t window = 0; window < axis.narrow && !found; ++window) {
+      const int64_t at = window * axis.stride - axis.begin + k * axis.dilation;
+      found = at >= 0 && at < axis.wide;
+    }
+    if (!found) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 dnnl::memory::data_type type_of(Dtype dtype) {
@@ -144,6 +156,8 @@ Windows windows_of(const Attrs& attrs, const Dims& wide, const Dims& narrow, con
     windows.begin.push_back(axis.begin);
     windows.end.push_back(end_pad(axis));
     windows.each_has_a_cell &= each_window_has_a_cell(axis);
+    windows.each_tap_has_a_cell &= each_tap_has_a_cell(axis);
+    windows.steps_stay_inside &= axis.narrow * axis.stride <= axis.wide + axis.begin;
   }
   return windows;
 }

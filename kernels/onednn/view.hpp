@@ -36,6 +36,8 @@ std::vector<int> axes_in_memory_order(const TensorDesc& tensor);
 struct Windows {
   dnnl::memory::dims strides, dilations, begin, end;
   bool each_has_a_cell = true;  ///< no window lies completely in the padding
+  bool each_tap_has_a_cell = true;  ///< no tap of the kernel meets padding only
+  bool steps_stay_inside = true;  ///< as many strides as there are windows do not leave the wide tensor
 };
 
 /// `wide` is the tensor the windows move over, `narrow` has one entry a window; both channel first.

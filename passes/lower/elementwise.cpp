@@ -18,7 +18,8 @@ TensorDesc operand(const Lowering& l, int port, const Dims& space) {
 
 Status lower_elementwise(Lowering& l) {
   const TensorDesc result = l.output(0);
-  bool integer = l.inputs() > 0;
+  // Integers stay integers only from end to end; a result of another type is computed in f32.
+  bool integer = l.inputs() > 0 && (result.dtype == Dtype::s32 || result.dtype == Dtype::boolean);
   for (int i = 0; i < l.inputs(); ++i) integer = integer && l.input(i).dtype == Dtype::s32;
   LoopStep loop;
   std::vector<ExprBuilder::Value> values;
@@ -27,7 +28,9 @@ Status lower_elementwise(Lowering& l) {
     for (int i = 0; i < l.inputs(); ++i)
       values.push_back(loop.load(operand(l, i, result.dims), l.input_buffer(i), !integer));
   ExprBuilder b = loop.builder();
-  const auto value = l.def->expression(b, {values, l.op->attrs, result.dims.size(), integer});
+  auto value = l.def->expression(b, {values, l.op->attrs, result.dims.size(), integer});
+  // A stored s32 must be an s32 in the expression too: whoever is fused behind reads it as one.
+  if (result.dtype == Dtype::s32 && !integer && l.op->kind != OpKind::GenIndex) value = b.apply(ExprOp::to_s32, value);
   loop.store(result, l.output_buffer(0), value);
   l.add_step(loop.take());
   return {};

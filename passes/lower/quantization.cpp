@@ -4,8 +4,10 @@
 #include <algorithm>
 
 #include "passes/lower/lowering.hpp"
+#include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
+#include "src/base/text.hpp"
 
 namespace partita {
 namespace {
@@ -55,6 +57,14 @@ class GroupedSpace {
   Dims group_, space_;
 };
 
+/// Splitting must not lead beyond the axes that Dims can hold.
+Status check_split(const Dims& group) {
+  const auto split = group.size() + std::count_if(group.begin(), group.end(), [](int64_t g) { return g > 1; });
+  if (split <= kMaxRank) return {};
+  return fail(Code::unimplemented, str("groups along so many axes of a rank ", group.size(), " tensor need a space of rank ",
+                                       split, ", the most is ", kMaxRank));
+}
+
 /// One value, one for each index of `axis`, or (weights of a grouped ConvTranspose, whose groups lie along axis 0) one
 /// for each index of `axis` in each group.
 Factor from_list(Lowering& l, const std::vector<float>& list, const GroupedSpace& grouped, const Dims& dims, int axis) {
@@ -96,7 +106,7 @@ void emit(Lowering& l, const TensorDesc& src, const TensorDesc& dst, const Facto
 }
 
 /// Scales and zero points are attributes.
-void lower_static(Lowering& l) {
+Status lower_static(Lowering& l) {
   const Dims dims = l.output(0).dims;
   const Attrs& a = l.op->attrs;
   const auto& scales = a.floats(Attr::scales);
@@ -105,6 +115,7 @@ void lower_static(Lowering& l) {
   Dims group(dims.size(), 1);
   if (by_channel && axis > 0 && static_cast<int64_t>(scales.size()) > dims[axis])
     group[0] = dims[0] * dims[axis] / static_cast<int64_t>(scales.size());
+  PT_TRY(check_split(group));
   const GroupedSpace grouped(dims, group);
   const Factor scale = from_list(l, scales, grouped, dims, axis);
   Factor zp{{}, Step::kNoBuffer, true, 0};
@@ -113,10 +124,11 @@ void lower_static(Lowering& l) {
     zp = from_list(l, std::vector<float>(list.begin(), list.end()), grouped, dims, axis);
   }
   emit(l, grouped.full(l.input(0)), grouped.full(l.output(0)), scale, &zp);
+  return {};
 }
 
 /// Scales and zero points are tensors: of one element, 1-D along the axis, or one element a group.
-void lower_dynamic(Lowering& l) {
+Status lower_dynamic(Lowering& l) {
   const TensorDesc src = l.input(0), dst = l.output(0);
   const Attrs& a = l.op->attrs;
   const int rank = dst.dims.size();
@@ -130,21 +142,23 @@ void lower_dynamic(Lowering& l) {
     return {spread_along(desc, dst.dims, *normal_axis(a.i64(Attr::axis), rank)), l.input_buffer(port), false, 0};
   };
   if (a.is(Attr::qtype, "per_group")) {
-    Dims group = a.dims(Attr::group_shape);
+    const Dims group = a.dims(Attr::group_shape);
+    PT_TRY(check_split(group));
     const GroupedSpace grouped(dst.dims, group);
     const Factor scale = factor(1, &grouped), zp = l.inputs() > 2 ? factor(2, &grouped) : Factor{{}, -1, true, 0};
-    return emit(l, grouped.full(src), grouped.full(dst), scale, &zp);
+    emit(l, grouped.full(src), grouped.full(dst), scale, &zp);
+    return {};
   }
   const Factor scale = factor(1, nullptr), zp = l.inputs() > 2 ? factor(2, nullptr) : Factor{{}, -1, true, 0};
   emit(l, src, dst, scale, &zp);
+  return {};
 }
 
 }  // namespace
 
 Status lower_quantization(Lowering& l) {
   const bool fixed = l.op->kind == OpKind::Quantize || l.op->kind == OpKind::Dequantize;
-  fixed ? lower_static(l) : lower_dynamic(l);
-  return {};
+  return fixed ? lower_static(l) : lower_dynamic(l);
 }
 
 }  // namespace partita

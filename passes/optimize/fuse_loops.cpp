@@ -7,6 +7,7 @@
 // Values keep the rounding of their data type (ExprOp::cast), so fused and unfused programs give the same bits.
 #include <algorithm>
 
+#include "kernels/transplant.hpp"
 #include "passes/program.hpp"
 #include "src/base/check.hpp"
 #include "src/base/shape.hpp"
@@ -31,41 +32,6 @@ bool covers(const TensorDesc& view, const Buffer& buffer) {
 bool same_place(const TensorDesc& a, const TensorDesc& b) {
   return a.dtype == b.dtype && a.dims == b.dims && a.strides == b.strides && a.offset == b.offset;
 }
-
-/// Copies an expression into another one, with operands moved and chosen loads replaced by values.
-class Transplant {
- public:
-  Transplant(std::vector<Instr> code, Expr& to) : code_(std::move(code)), builder_(to) {}
-
-  std::vector<int> in_map, out_map;  ///< new operand number of each operand; -1: replaced (in) or not stored (out)
-  std::vector<ExprBuilder::Value> replacement;  ///< of each operand whose in_map is -1
-
-  /// Returns the new value of each old instruction.
-  std::vector<ExprBuilder::Value> run() {
-    std::vector<ExprBuilder::Value> value(code_.size(), 0);
-    for (size_t i = 0; i < code_.size(); ++i) {
-      const Instr& in = code_[i];
-      const auto a = value[in.a], b = value[in.b], c = value[in.c];
-      if (in.op == ExprOp::load) {
-        const int to = in_map[static_cast<size_t>(in.imm)];
-        value[i] = to < 0 ? replacement[static_cast<size_t>(in.imm)] : builder_.load(to);
-      } else if (in.op == ExprOp::store) {
-        value[i] = a;
-        const int to = out_map[static_cast<size_t>(in.imm)];
-        if (to >= 0) builder_.store(to, a);
-      } else if (in.op == ExprOp::constant) {
-        value[i] = builder_.constant(in.value);
-      } else {
-        value[i] = builder_.apply(in.op, a, b, c, in.imm);
-      }
-    }
-    return value;
-  }
-
- private:
-  std::vector<Instr> code_;
-  ExprBuilder builder_;
-};
 
 class Fuser {
  public:
@@ -210,14 +176,8 @@ class Fuser {
     Transplant first(m.problem.back.code, joined.problem.front);
     for (size_t k = 0; k < m.in.size(); ++k) first.in_map.push_back(add_operand(joined, m, k));
     first.out_map = {-1};
-    auto value = as_loaded(joined.problem.front, stored_value(m.problem.back, 0, first.run()), m.problem.out[0].dtype);
-    if (!r.problem.front.empty()) {
-      Transplant second(r.problem.front.code, joined.problem.front);
-      second.replacement.assign(r.in.size(), value);
-      for (size_t k = 0; k < r.in.size(); ++k) second.in_map.push_back(k == port ? -1 : static_cast<int>(k));
-      value = second.run()[r.problem.front.result];
-    }
-    joined.problem.front.result = value;
+    joined.problem.front.result =
+        as_loaded(joined.problem.front, stored_value(m.problem.back, 0, first.run()), m.problem.out[0].dtype);
     replace(maker, reader, at, std::move(joined));
     return true;
   }

@@ -11,13 +11,10 @@ namespace partita {
 namespace {
 
 constexpr EnvDef kEnv[] = {
-    {Env::verbose, "PARTITA_VERBOSE", "0, 1, 2", "What is logged to stderr: nothing, compilations, executions too."},
-    {Env::force_kernel, "PARTITA_FORCE_KERNEL", "name of a kernel, or a part of it",
-     "Only kernels whose name contains the text are taken where one accepts; for tests and comparisons."},
+    {Env::force_kernel, "PARTITA_FORCE_KERNEL", "name of a kernel",
+     "Steps whose table has a kernel of that name use it and no other; for tests and comparisons."},
     {Env::max_isa, "PARTITA_MAX_ISA", "any, avx2, avx512",
      "Best instruction set kernels may use, at most the machine's."},
-    {Env::graph_dump, "ONEDNN_GRAPH_DUMP", "graph, subgraph, or both with a comma",
-     "Writes graphs (subgraphs at compilation) as JSON files into the current folder."},
     {Env::cache_capacity, "DNNL_GRAPH_COMPILED_PARTITION_CACHE_CAPACITY", "a number, 1024 where not set",
      "Compiled partitions that are kept for equal requests; 0 keeps none."},
 };

@@ -9,7 +9,7 @@
 
 namespace partita {
 
-enum class Env { verbose, force_kernel, max_isa, graph_dump, cache_capacity };
+enum class Env { force_kernel, max_isa, cache_capacity };
 
 struct EnvDef {
   Env key;

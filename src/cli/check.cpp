@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // partita check: everything that can be said about graphs without compiling them.
+#include "src/base/check.hpp"
+
 #include <CLI/CLI.hpp>
 #include <iostream>
 
 #include "passes/specialize.hpp"
-#include "src/base/check.hpp"
 #include "src/base/text.hpp"
 #include "src/cli/commands.hpp"
 #include "src/cli/diagnostics.hpp"

@@ -28,10 +28,12 @@ void ProgressBar::show(size_t file, const std::string& name, double share) {
   constexpr size_t kNameWidth = 44;
   const double done = (static_cast<double>(file) + share) / static_cast<double>(std::max<size_t>(files_, 1));
   const int marks = static_cast<int>(done * kWidth);
-  const std::string bar = std::string(static_cast<size_t>(marks), '#') + std::string(static_cast<size_t>(kWidth - marks), '.');
+  const std::string bar =
+      std::string(static_cast<size_t>(marks), '#') + std::string(static_cast<size_t>(kWidth - marks), '.');
   // The end of a long path tells more than its beginning.
   const std::string shown = name.size() > kNameWidth ? ".." + name.substr(name.size() - kNameWidth + 2) : name;
-  std::fprintf(stderr, "\r\033[K[%s] %3d%% %zu/%zu %s", bar.c_str(), static_cast<int>(done * 100), file + 1, files_, shown.c_str());
+  std::fprintf(stderr, "\r\033[K[%s] %3d%% %zu/%zu %s", bar.c_str(), static_cast<int>(done * 100), file + 1, files_,
+               shown.c_str());
   std::fflush(stderr);
   shown_ = true;
 }

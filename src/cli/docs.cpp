@@ -40,7 +40,7 @@ std::string operators_page() {
 
 std::string patterns_page() {
   std::string text =
-      "# Patterns\n\nWhat is grouped into one partition. Patterns are tried in this order at every operator; operators that "
+      "# Patterns\n\nWhat is grouped into one partition. They are tried in this order at every operator; those that "
       "none takes stand alone (`single_op`).\n\n| pattern | what it groups |\n|---|---|\n";
   for (const auto& pattern : all_patterns()) text += str("| ", pattern.name, " | ", cell(pattern.text), " |\n");
   return text;
@@ -48,7 +48,7 @@ std::string patterns_page() {
 
 std::string kernels_page() {
   std::string text =
-      "# Kernels\n\nFor each kind of step its kernels, best first: the first one that accepts a step's shapes, types and "
+      "# Kernels\n\nFor each kind of step its kernels, best first: the first that accepts a step's shapes, types and "
       "layouts on the machine is used. `partita explain` tells which, and why better ones declined.\n";
   // `dropout` is the last kind of step; the loop ends with the enumeration.
   for (int s = static_cast<int>(StepKind::loop); s <= static_cast<int>(StepKind::dropout); ++s) {
@@ -60,8 +60,11 @@ std::string kernels_page() {
 }
 
 std::string environment_page() {
-  std::string text = "# Environment variables\n\nEach is read once, at its first use.\n\n| variable | values | effect |\n|---|---|---|\n";
-  for (const EnvDef& def : all_env()) text += str("| ", def.name, " | ", cell(def.values), " | ", cell(def.text), " |\n");
+  std::string text =
+      "# Environment variables\n\nEach is read once, at its first use.\n\n"
+      "| variable | values | effect |\n|---|---|---|\n";
+  for (const EnvDef& def : all_env())
+    text += str("| ", def.name, " | ", cell(def.values), " | ", cell(def.text), " |\n");
   return text;
 }
 
@@ -96,8 +99,11 @@ Status write_pages(const std::string& folder, const CLI::App& app) {
 void add_docs(CLI::App& app, int& exit_code) {
   const auto folder = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("docs", "Write the generated reference pages into a folder");
-  command->add_option("DIR", *folder, "Folder for ops.md, patterns.md, kernels.md, environment.md and cli.md; made if missing")
-      ->type_name("")->required();
+  command
+      ->add_option("DIR", *folder,
+                   "Folder for ops.md, patterns.md, kernels.md, environment.md and cli.md; made if missing")
+      ->type_name("")
+      ->required();
   command->footer(
       "The pages follow from the tables in the sources, so they are never edited by hand.\n\n"
       "Example:\n"

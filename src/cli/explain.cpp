@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // partita explain: what is grouped, what each group was compiled to, and why patterns and kernels said no.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 
 #include "passes/partition.hpp"
@@ -27,18 +28,16 @@ std::string text_of(const std::vector<logical_tensor>& tensors) {
   return parts.empty() ? "nothing" : join(parts, ", ");
 }
 
-/// `text` with every line after the first moved to the right.
-std::string indented(std::string_view text, std::string_view indent) {
-  std::string out;
-  for (char c : text) {
-    out += c;
-    if (c == '\n') out += indent;
-  }
-  return out;
-}
-
+/// A step's operators, and each of its expressions on a line of its own.
 std::string text_of(const step_info& step, size_t number) {
-  std::string text = str("  step ", number, ": ", indented(step.text, "          "), "\n    kernel ", step.kernel, "\n");
+  std::string text = str("  step ", number, ": ");
+  for (size_t at = 0; at < step.text.size();) {
+    constexpr std::string_view kBetween = " | ";
+    const size_t end = std::min(step.text.find(kBetween, at), step.text.size());
+    text += str(at > 0 ? "    " : "", std::string_view(step.text).substr(at, end - at), "\n");
+    at = std::min(end + kBetween.size(), step.text.size());
+  }
+  text += str("    kernel ", step.kernel, "\n");
   for (const auto& [kernel, reason] : step.refused) text += str("      not ", kernel, ": ", reason, "\n");
   return text;
 }
@@ -47,7 +46,8 @@ std::string text_of(const PreparedGraph::Part& part, size_t number, size_t count
   const partition& p = part.group;
   std::vector<std::string> ops;
   for (const op& o : p.form()->ops) ops.push_back(str(name_of(o.kind), " ", o.id));
-  std::string text = str("partition ", number, " of ", count, ": ", p.pattern(), "\n  operators ", join(ops, ", "), "\n");
+  std::string text =
+      str("partition ", number, " of ", count, ": ", p.pattern(), "\n  operators ", join(ops, ", "), "\n");
   if (!p.supported()) return str(text, "  not compiled: ", p.reason(), "\n");
   const compiled_partition& compiled = part.bound.compiled;
   text += str("  reads ", text_of(compiled.inputs()), "\n  writes ", text_of(compiled.outputs()), "\n");
@@ -63,11 +63,16 @@ std::string refusals(const graph& g, Policy policy) {
   std::vector<PatternNote> notes;
   (void)partition_graph(*g.form(), {policy, g.engine_kind(), g.fpmath_mode(), g.fpmath_apply_to_int()}, &notes);
   if (notes.empty()) return "patterns: each that began to match took its operators\n";
-  std::string text = "patterns that began to match and stopped\n";
-  for (const PatternNote& note : notes) {
-    const auto at = std::find_if(g.ops().begin(), g.ops().end(), [&](const op& o) { return o.id == note.op; });
-    text += str("  ", note.pattern, " from ", place_of(*at), ": after ", note.refusal.matched,
-                note.refusal.matched == 1 ? " operator: " : " operators: ", note.refusal.reason, "\n");
+  std::string text = "patterns that began to match at an operator and stopped\n";
+  for (const op& o : g.ops()) {
+    bool first = true;
+    for (const PatternNote& note : notes) {
+      if (note.op != o.id) continue;
+      if (first) text += str("  ", place_of(o), "\n");
+      first = false;
+      text += str("    not ", note.pattern, ", ", note.refusal.matched,
+                  note.refusal.matched == 1 ? " operator" : " operators", " matched: ", note.refusal.reason, "\n");
+    }
   }
   return text;
 }
@@ -87,20 +92,23 @@ Result<std::string> explained(const ExplainOptions& options) {
 
 void add_explain(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<ExplainOptions>();
-  CLI::App* command =
-      app.add_subcommand("explain", "Show what is fused, the compiled steps with their kernels, and every refusal's reason");
+  CLI::App* command = app.add_subcommand(
+      "explain", "Show what is fused, the compiled steps with their kernels, and every refusal's reason");
   add_graph_options(*command, options->graphs, /*one_file=*/true);
   add_policy(*command, options->policy);
   command->add_option("--threads", options->threads, "Threads to compile for; 0 means as many as OpenMP gives (0)")
-      ->type_name("N")->check(CLI::Range(0, 4096).description(""));
+      ->type_name("N")
+      ->check(CLI::Range(0, 4096).description(""));
   command->footer(
       "The graph is compiled as `partita run` would do it, and not executed. %3 is the tensor with id 3.\n\n"
       "Example:\n"
       "  partita explain model.json --in-shapes 0:8x64x56x56");
   command->callback([options, &exit_code] {
     const auto text = explained(*options);
-    if (text.ok()) std::cout << *text;
-    else report(text.status());
+    if (text.ok())
+      std::cout << *text;
+    else
+      report(text.status());
     exit_code = text.ok() ? kSuccess : kFailure;
   });
 }

@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
-#include <map>
 
 #include "src/base/check.hpp"
 
@@ -35,10 +34,12 @@ void add_graph_options(CLI::App& command, GraphOptions& options, bool one_file, 
 }
 
 void add_policy(CLI::App& command, Policy& policy) {
-  static const std::map<std::string, Policy> kPolicies = {{"fusion", Policy::fusion}, {"debug", Policy::debug}};
-  command.add_option("--policy", policy, "fusion: operators are grouped (the default); debug: each operator alone")
-      ->transform(CLI::CheckedTransformer(kPolicies).description(""))
-      ->type_name("fusion|debug");
+  command
+      .add_option_function<std::string>(
+          "--policy", [&policy](const std::string& name) { policy = name == "debug" ? Policy::debug : Policy::fusion; },
+          "fusion: operators are grouped (the default); debug: each operator alone")
+      ->type_name("fusion|debug")
+      ->check(CLI::IsMember({"fusion", "debug"}).description(""));
 }
 
 Result<std::vector<std::string>> graph_files(const std::vector<std::string>& paths) {

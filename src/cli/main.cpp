@@ -24,7 +24,9 @@ constexpr const char* kExamples =
 
 /// A word that is no command is the most likely mistake, so the nearest command is named.
 std::string text_of(const CLI::ParseError& error, const CLI::App& app, int argc, char** argv) {
-  if (!app.get_subcommands().empty() || argc < 2 || argv[1][0] == '-') return error.what();
+  if (const auto chosen = app.get_subcommands(); !chosen.empty())
+    return str(error.what(), "; `partita ", chosen[0]->get_name(), " --help` shows what is possible");
+  if (argc < 2 || argv[1][0] == '-') return str(error.what(), "; `partita --help` shows what is possible");
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
   const std::vector<std::string_view> views(names.begin(), names.end());

@@ -55,11 +55,14 @@ int print_operators(const OpsOptions& options) {
 void add_ops(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<OpsOptions>();
   CLI::App* command = app.add_subcommand("ops", "List the operators, or print everything about one");
-  command->add_option("NAME", options->name, "Name of an operator, e.g. SoftMax; without it all are listed")->type_name("");
-  command->add_option_function<std::string>(
-             "--format", [options](const std::string& format) { options->json = format == "json"; },
-             "text: for a person (the default); json: the whole registry")
-      ->type_name("text|json")->check(CLI::IsMember({"text", "json"}).description(""));
+  command->add_option("NAME", options->name, "Name of an operator, e.g. SoftMax; without it all are listed")
+      ->type_name("");
+  command
+      ->add_option_function<std::string>(
+          "--format", [options](const std::string& format) { options->json = format == "json"; },
+          "text: for a person (the default); json: the whole registry")
+      ->type_name("text|json")
+      ->check(CLI::IsMember({"text", "json"}).description(""));
   command->footer(
       "Examples:\n"
       "  partita ops\n"

@@ -63,18 +63,22 @@ void add_run(CLI::App& app, int& exit_code) {
   RunSettings& s = options->settings;
   command->add_flag("--verify", s.verify, "Compare every result with plain reference loops");
   command->add_option("--reps", s.reps, "Timed executions of each partition; the median counts (1)")
-      ->type_name("N")->check(CLI::Range(1, 1000000).description(""));
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000000).description(""));
   command->add_option("--seed", s.seed, "Seed of the input data (1)")->type_name("S");
   command->add_option("--threads", s.threads, "Threads; 0 means as many as OpenMP gives (0)")
-      ->type_name("N")->check(CLI::Range(0, 4096).description(""));
+      ->type_name("N")
+      ->check(CLI::Range(0, 4096).description(""));
   add_policy(*command, s.policy);
-  command->add_option_function<std::string>(
-             "--format", [options](const std::string& format) { options->json = format == "json"; },
-             "table: for a person (the default); json: one object a file, each on its line")
-      ->type_name("table|json")->check(CLI::IsMember({"table", "json"}).description(""));
+  command
+      ->add_option_function<std::string>(
+          "--format", [options](const std::string& format) { options->json = format == "json"; },
+          "table: for a person (the default); json: one object a file, each on its line")
+      ->type_name("table|json")
+      ->check(CLI::IsMember({"table", "json"}).description(""));
   command->footer(
       "Inputs are filled with repeatable numbers. GB/s counts what a partition reads and writes.\n"
-      "Exit code: 0 success, 1 a result differs from the reference, 2 an error. A failing file does not stop the others.\n\n"
+      "Exit code: 0 success, 1 a result differs from the reference, 2 an error. A failing file stops no other.\n\n"
       "Examples:\n"
       "  partita run --verify --reps 20 model.json\n"
       "  partita run --format=json graphs/ > report.jsonl\n"

@@ -61,17 +61,24 @@ std::string aligned(const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     for (size_t c = 0; c < row.size(); ++c) {
       const std::string gap(widths[c] - row[c].size(), ' ');
-      if (c + 1 == row.size()) text += str("  ", row[c], "\n");
-      else text += str("  ", c < kNumberColumns ? gap + row[c] : row[c] + gap);
+      if (c + 1 == row.size())
+        text += str("  ", row[c], "\n");
+      else
+        text += str("  ", c < kNumberColumns ? gap + row[c] : row[c] + gap);
     }
   }
   return text;
 }
 
 nlohmann::ordered_json json_of(const PartitionReport& p) {
-  return {{"id", p.id},           {"ops", p.ops},         {"pattern", p.pattern},
-          {"supported", p.supported}, {"kernels", kernels_of(p)}, {"compile_ms", p.compile_ms},
-          {"exec_ms", p.exec_ms}, {"bytes", p.bytes}};
+  return {{"id", p.id},
+          {"ops", p.ops},
+          {"pattern", p.pattern},
+          {"supported", p.supported},
+          {"kernels", kernels_of(p)},
+          {"compile_ms", p.compile_ms},
+          {"exec_ms", p.exec_ms},
+          {"bytes", p.bytes}};
 }
 
 }  // namespace
@@ -94,8 +101,10 @@ std::string table_of(const FileReport& report) {
                          r.partitions.size(), r.partitions.size() == 1 ? " partition" : " partitions", ": compiled in ",
                          number("%.2f", r.compile_ms), " ms, run in ", number("%.3f", r.exec_ms), " ms, ",
                          gigabytes_per_second(bytes, r.exec_ms), " GB/s");
-  if (!r.mismatch.empty()) text += str("\n  WRONG: ", r.mismatch);
-  else if (report.verify) text += str(", agrees with the reference (max error ", number("%.1e", r.max_error), ")");
+  if (!r.mismatch.empty())
+    text += str("\n  WRONG: ", r.mismatch);
+  else if (report.verify)
+    text += str(", agrees with the reference (max error ", number("%.1e", r.max_error), ")");
   return text + "\n";
 }
 
@@ -106,14 +115,10 @@ std::string json_of(const FileReport& report) {
   for (const PartitionReport& p : r.partitions) partitions.push_back(json_of(p));
   const bool compared = report.verify && report.result;
   const std::string& error = report.error.empty() ? r.mismatch : report.error;
-  nlohmann::ordered_json j = {{"file", report.file},
-                              {"ops", report.ops},
-                              {"partitions", std::move(partitions)},
-                              {"compile_ms", r.compile_ms},
-                              {"exec_ms", r.exec_ms},
-                              {"verified", nullptr},
-                              {"max_error", nullptr},
-                              {"error", nullptr}};
+  nlohmann::ordered_json j = {
+      {"file", report.file},        {"ops", report.ops},    {"partitions", std::move(partitions)},
+      {"compile_ms", r.compile_ms}, {"exec_ms", r.exec_ms}, {"verified", nullptr},
+      {"max_error", nullptr},       {"error", nullptr}};
   if (compared) {
     j["verified"] = r.verified;
     j["max_error"] = r.max_error;

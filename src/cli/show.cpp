@@ -24,7 +24,9 @@ int show(const ShowOptions& options) {
     return kFailure;
   }
   const graph& g = loaded->value;
-  std::cout << (options.format == "dot" ? graph_to_dot(g) : options.format == "json" ? graph_to_json(g) : graph_to_text(g));
+  std::cout << (options.format == "dot"    ? graph_to_dot(g)
+                : options.format == "json" ? graph_to_json(g)
+                                           : graph_to_text(g));
   return kSuccess;
 }
 
@@ -34,9 +36,11 @@ void add_show(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<ShowOptions>();
   CLI::App* command = app.add_subcommand("show", "Print a graph as text, as DOT for Graphviz, or as JSON");
   add_graph_options(*command, options->graphs, /*one_file=*/true);
-  command->add_option("--format", options->format,
-                      "text: one line an operator (the default); dot: for Graphviz; json: in Partita's stable layout")
-      ->type_name("text|dot|json")->check(CLI::IsMember({"text", "dot", "json"}).description(""));
+  command
+      ->add_option("--format", options->format,
+                   "text: one line an operator (the default); dot: for Graphviz; json: in Partita's stable layout")
+      ->type_name("text|dot|json")
+      ->check(CLI::IsMember({"text", "dot", "json"}).description(""));
   command->footer(
       "Examples:\n"
       "  partita show model.json\n"

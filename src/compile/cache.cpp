@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compiled-partition cache: least recently used, keyed by content, one build for equal concurrent requests.
+#include <charconv>
 #include <cstring>
 #include <future>
 #include <list>
@@ -7,7 +8,7 @@
 #include <unordered_map>
 
 #include "src/base/check.hpp"
-#include "src/base/dtype.hpp"
+#include "src/base/env.hpp"
 #include "src/base/hash.hpp"
 #include "src/base/threads.hpp"
 #include "src/compile/compile.hpp"
@@ -60,6 +61,15 @@ Key key_of(const Partition& p, const Given& given, int threads) {
     h.add(id).add(std::string_view(reinterpret_cast<const char*>(content.data()), content.size()));
   key.hash = h.value();
   return key;
+}
+
+constexpr size_t kDefaultCapacity = 1024;
+
+size_t initial_capacity() {
+  const std::optional<std::string>& text = env(Env::cache_capacity);
+  size_t number = kDefaultCapacity;
+  if (text) std::from_chars(text->data(), text->data() + text->size(), number);
+  return number;
 }
 
 class Cache {
@@ -125,7 +135,7 @@ class Cache {
   }
 
   std::mutex mutex_;
-  size_t capacity_ = 1024;
+  size_t capacity_ = initial_capacity();
   std::list<Key> order_;  // most recently used first
   std::unordered_map<Key, Slot, KeyHash> entries_;
 };

@@ -64,7 +64,8 @@ std::vector<tensor> GraphTensors::known_content(const partition& p) const {
 
 Result<BoundPartition> GraphTensors::bind(const partition& p, const engine& on) {
   BoundPartition bound;
-  for (const logical_tensor& port : p.input_ports()) bound.given_in.push_back(with_open_layout(tensors_.at(port.id).desc));
+  for (const logical_tensor& port : p.input_ports())
+    bound.given_in.push_back(with_open_layout(tensors_.at(port.id).desc));
   for (const logical_tensor& port : p.output_ports()) bound.given_out.push_back(with_open_layout(port));
   bound.constants = known_content(p);
   const double start = now_ms();
@@ -73,7 +74,8 @@ Result<BoundPartition> GraphTensors::bind(const partition& p, const engine& on) 
   for (const logical_tensor& t : bound.compiled.inputs()) bound.inputs.push_back(tensors_.at(t.id).as_tensor());
   for (const logical_tensor& t : bound.compiled.outputs()) {
     if (!t.shape_known())
-      return fail(Code::invalid_shape, str("the shape of tensor ", t.id, " (", t.text(), ") is known only at execution"));
+      return fail(Code::invalid_shape,
+                  str("the shape of tensor ", t.id, " (", t.text(), ") is known only at execution"));
     Storage storage(t);
     if (!storage.data) return no_memory(t);
     bound.outputs.push_back(storage.as_tensor());

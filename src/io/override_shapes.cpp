@@ -61,6 +61,7 @@ class Inference {
     bool inputs_changed = false;
     for (logical_tensor& t : o.inputs) {
       take_shape(now_.at(t.id), t);
+      PT_TRY(check_size(t));
       inputs_changed |= changed(t);
     }
     PT_TRY(resize_scales(o));
@@ -74,10 +75,16 @@ class Inference {
     PT_ASSIGN(Attrs attrs, verify_op(o));
     PT_TRY(infer_shapes(op_def(o.kind), attrs, o.inputs, o.outputs));
     for (size_t i = 0; i < o.outputs.size(); ++i) {
+      PT_TRY(check_size(o.outputs[i]));
       lay_out(o, given[i], inputs_changed, o.outputs[i]);
       now_[o.outputs[i].id] = o.outputs[i];
     }
     return {};
+  }
+
+  static Status check_size(const logical_tensor& t) {
+    const bool fits = !t.shape_known() || t.size_bytes() <= static_cast<size_t>(std::numeric_limits<int64_t>::max());
+    return fits ? Status() : fail(Code::invalid_shape, str("tensor ", t.id, " is too large: ", t.text()));
   }
 
   static void take_shape(const logical_tensor& from, logical_tensor& to) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dropout: zeroes elements at random, repeatably by seed and offset.
+#include "src/base/shape.hpp"
 #include "src/ops/attributes.hpp"
 #include "src/ops/families.hpp"
 #include "src/ops/rules.hpp"
@@ -9,7 +10,7 @@ namespace {
 
 bool scalars(const OpView& v) {
   for (int i = 1; i < v.inputs(); ++i) {
-    if (v.in(i).shape_known() && v.in(i).elements() != 1) return false;
+    if (v.in(i).shape_known() && checked_elements(v.in(i).dims) != int64_t{1}) return false;
   }
   return true;
 }

@@ -26,7 +26,7 @@ bool channel_axis_fits(const OpView& v) { return !per_channel(v) || axis_fits(v,
 bool fits_groups(const OpView& v, int64_t entries, int64_t dim) {
   const Dims& dims = v.in(0).dims;
   const std::optional<int> axis = normal_axis(v.attrs().i64(Attr::axis), dims.size());
-  if (!axis || *axis == 0 || dim < 1 || entries % dim != 0 || dims[0] == kUnknownDim) return false;
+  if (!axis || *axis == 0 || dim < 1 || entries < 1 || entries % dim != 0 || dims[0] == kUnknownDim) return false;
   return dims[0] % (entries / dim) == 0;
 }
 

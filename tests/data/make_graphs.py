@@ -16,7 +16,8 @@ def pattern_graphs():
     graphs = {}
     nchw, pooled = (2, 4, 8, 10), (2, 4, 4, 5)
     window = dict(kernel=[3, 3], strides=[2, 2], pads_begin=[1, 1], pads_end=[1, 1], data_format="NCX")
-    conv = dict(strides=[1, 1], dilations=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], data_format="NCX", weights_format="OIX")
+    conv = dict(strides=[1, 1], dilations=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], data_format="NCX",
+                weights_format="OIX")
 
     g = graphs["max_pool_backward_elementwise"] = Graph()
     diff = g.op("ReLUBackward", [g.f32(*pooled), g.f32(*pooled)])
@@ -69,7 +70,8 @@ def dtype_graphs():
     graphs = {}
     nchw, pooled = (2, 4, 8, 10), (2, 4, 4, 5)
     window = dict(kernel=[2, 2], strides=[2, 2], pads_begin=[0, 0], pads_end=[0, 0], data_format="NCX")
-    conv = dict(strides=[1, 1], dilations=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], data_format="NCX", weights_format="OIX")
+    conv = dict(strides=[1, 1], dilations=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], data_format="NCX",
+                weights_format="OIX")
     for dtype in ("bf16", "f16"):
         g = graphs[f"{dtype}_blocks"] = Graph()
         t = lambda *shape: g.tensor(dtype, shape)
@@ -99,8 +101,8 @@ def dtype_graphs():
 
     for dtype in ("s4", "u4"):
         g = graphs[f"{dtype}_weights"] = Graph()
-        w = g.op("DynamicDequantize", [g.tensor(dtype, (32, 16)), g.f32(4, 16), g.tensor(dtype, (4, 16))], ("f32", (32, 16)),
-                 qtype="per_group", group_shape=[8, 1])
+        w = g.op("DynamicDequantize", [g.tensor(dtype, (32, 16)), g.f32(4, 16), g.tensor(dtype, (4, 16))],
+                 ("f32", (32, 16)), qtype="per_group", group_shape=[8, 1])
         g.op("MatMul", [g.f32(3, 32), w], ("f32", (3, 16)))
 
     g = graphs["causal_mask"] = Graph()

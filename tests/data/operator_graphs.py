@@ -8,8 +8,9 @@ CONV = dict(strides=[1, 2], dilations=[1, 1], pads_begin=[1, 0], pads_end=[1, 1]
 
 UNARY = {
     "Abs": [{}], "Clamp": [dict(min=-0.25, max=0.25)], "Elu": [dict(alpha=0.75)], "Exp": [{}],
-    "GELU": [dict(mode="gelu_erf"), dict(mode="gelu_tanh")], "HardSigmoid": [dict(alpha=0.2, beta=0.5)], "HardSwish": [{}],
-    "LeakyReLU": [dict(alpha=0.1)], "Log": [{}], "LogSoftmax": [dict(axis=-1), dict(axis=1)], "Mish": [{}],
+    "GELU": [dict(mode="gelu_erf"), dict(mode="gelu_tanh")], "HardSigmoid": [dict(alpha=0.2, beta=0.5)],
+    "HardSwish": [{}], "LeakyReLU": [dict(alpha=0.1)], "Log": [{}], "LogSoftmax": [dict(axis=-1), dict(axis=1)],
+    "Mish": [{}],
     "Pow": [dict(beta=2.5), dict(beta=-1.0)], "Reciprocal": [{}], "ReLU": [{}], "Round": [{}], "Sigmoid": [{}],
     "SoftPlus": [dict(beta=1.0), dict(beta=-2.0)], "Sqrt": [{}], "Square": [{}], "Tanh": [{}],
 }
@@ -55,7 +56,8 @@ def elementwise(add):
     g.op("PReLU", [g.f32(*SHAPE), g.f32(3)], data_format="NCX", per_channel_broadcast=True)
     g.op("PReLU", [g.f32(*SHAPE), g.f32(5)], data_format="NCX", per_channel_broadcast=False)
     g = add("PReLUBackward")
-    g.many("PReLUBackward", [g.f32(*SHAPE), g.f32(3), g.f32(*SHAPE)], [("f32", SHAPE), ("f32", (3,))], data_format="NCX")
+    g.many("PReLUBackward", [g.f32(*SHAPE), g.f32(3), g.f32(*SHAPE)], [("f32", SHAPE), ("f32", (3,))],
+           data_format="NCX")
 
 
 def movement(add):
@@ -102,13 +104,14 @@ def pooling(add):
          exclude_pad=True, data_format="NCX", rounding_type="ceil")
     g = add("AvgPoolBackward")
     for exclude in (True, False):
-        g.op("AvgPoolBackward", [g.f32(*pooled)], ("f32", nchw), src_shape=nchw, exclude_pad=exclude, data_format="NCX", **POOL)
+        g.op("AvgPoolBackward", [g.f32(*pooled)], ("f32", nchw), src_shape=nchw, exclude_pad=exclude,
+             data_format="NCX", **POOL)
     g.op("AvgPoolBackward", [g.f32(*nhwc_pooled), g.tensor("s32", (4,), prop="constant")], ("f32", nhwc),
          exclude_pad=True, data_format="NXC", **POOL)
     g = add("MaxPool")
     g.op("MaxPool", [g.f32(*nchw)], ("f32", pooled), data_format="NCX", **POOL)
-    g.op("MaxPool", [g.f32(*nhwc)], ("f32", (2, 5, 6, 4)), data_format="NXC", kernel=[3, 3], strides=[1, 1], dilations=[2, 2],
-         pads_begin=[0, 0], pads_end=[0, 0])
+    g.op("MaxPool", [g.f32(*nhwc)], ("f32", (2, 5, 6, 4)), data_format="NXC", kernel=[3, 3], strides=[1, 1],
+         dilations=[2, 2], pads_begin=[0, 0], pads_end=[0, 0])
     g.op("MaxPool", [g.f32(*nchw)], ("f32", pooled), data_format="NCX", kernel=[3, 3], strides=[2, 2], pads_begin=[],
          pads_end=[], auto_pad="SAME_UPPER")
     g = add("MaxPoolBackward")
@@ -127,7 +130,8 @@ def convolutions(add):
     g.op("Convolution", [g.f32(*src), g.f32(6, 2, 3, 3)], ("f32", dst), groups=2, **ncx)
     g = add("ConvolutionBackwardData")
     g.op("ConvolutionBackwardData", [g.f32(*dst), g.f32(*oix)], ("f32", src), dst_shape=src, **ncx)
-    g.op("ConvolutionBackwardData", [g.f32(*dst), g.f32(*oix), g.tensor("s32", (4,), prop="constant")], ("f32", src), **ncx)
+    g.op("ConvolutionBackwardData", [g.f32(*dst), g.f32(*oix), g.tensor("s32", (4,), prop="constant")], ("f32", src),
+         **ncx)
     g = add("ConvolutionBackwardWeights")
     g.op("ConvolutionBackwardWeights", [g.f32(*src), g.f32(*dst)], ("f32", oix), weights_shape=oix, **ncx)
     ncx = dict(data_format="NCX", weights_format="IOX", **CONV)
@@ -146,7 +150,8 @@ def convolutions(add):
     for mode, coordinates in (("nearest", "half_pixel"), ("bilinear", "half_pixel"), ("linear", "align_corners")):
         g.op("Interpolate", [g.f32(2, 3, 4, 5)], ("f32", (2, 3, 7, 3)), mode=mode, sizes=[7, 3], data_format="NCX",
              coordinate_transformation_mode=coordinates)
-    g.op("Interpolate", [g.f32(2, 4, 5, 3)], ("f32", (2, 8, 10, 3)), mode="nearest", scales=[2.0, 2.0], data_format="NXC")
+    g.op("Interpolate", [g.f32(2, 4, 5, 3)], ("f32", (2, 8, 10, 3)), mode="nearest", scales=[2.0, 2.0],
+         data_format="NXC")
     g = add("InterpolateBackward")
     for mode in ("nearest", "linear"):
         g.op("InterpolateBackward", [g.f32(2, 3, 4, 5), g.f32(2, 3, 7, 3)], mode=mode, sizes=[7, 3], data_format="NCX")
@@ -159,7 +164,8 @@ def normalisation(add):
     g = add("BatchNormInference")
     g.op("BatchNormInference", [g.f32(*SHAPE), c(g), c(g), c(g), c(g)], **eps)
     g = add("BatchNormForwardTraining")
-    g.many("BatchNormForwardTraining", [g.f32(*SHAPE), c(g), c(g), c(g), c(g)], [("f32", SHAPE)] + stats, momentum=0.75, **eps)
+    g.many("BatchNormForwardTraining", [g.f32(*SHAPE), c(g), c(g), c(g), c(g)], [("f32", SHAPE)] + stats,
+           momentum=0.75, **eps)
     g.many("BatchNormForwardTraining", [g.f32(*SHAPE), c(g), c(g)], [("f32", SHAPE)] + stats, momentum=0.5, **eps)
     g = add("BatchNormTrainingBackward")
     g.many("BatchNormTrainingBackward", [g.f32(*SHAPE), g.f32(*SHAPE), c(g), c(g), c(g)],
@@ -171,8 +177,8 @@ def normalisation(add):
     g.many("LayerNormBackward", [g.f32(2, 3, 8), g.f32(2, 3, 8), g.f32(2, 3), g.f32(2, 3), c(g, 8), c(g, 8)],
            [("f32", (2, 3, 8)), ("f32", (8,)), ("f32", (8,))])
     g = add("GroupNorm")
-    g.many("GroupNorm", [g.f32(2, 6, 4, 5), c(g, 6), c(g, 6)], [("f32", (2, 6, 4, 5)), ("f32", (2, 3)), ("f32", (2, 3))],
-           groups=3, data_format="NCX")
+    g.many("GroupNorm", [g.f32(2, 6, 4, 5), c(g, 6), c(g, 6)],
+           [("f32", (2, 6, 4, 5)), ("f32", (2, 3)), ("f32", (2, 3))], groups=3, data_format="NCX")
     g.op("GroupNorm", [g.f32(2, 4, 5, 6)], groups=2, data_format="NXC", keep_stats=False, use_affine=False)
     g = add("RMSNorm")
     g.op("RMSNorm", [g.f32(2, 3, 8), c(g, 8)])
@@ -187,7 +193,8 @@ def quantization(add):
     g.op("Dequantize", [g.tensor("u8", SHAPE)], ("f32", SHAPE), qtype="per_tensor", scales=[0.1], zps=[5])
     g.op("Dequantize", [g.tensor("s8", SHAPE)], ("f32", SHAPE), **per_channel)
     g = add("DynamicQuantize")
-    g.op("DynamicQuantize", [g.f32(*SHAPE), g.f32(3), g.tensor("s32", (3,))], ("u8", SHAPE), qtype="per_channel", axis=1)
+    g.op("DynamicQuantize", [g.f32(*SHAPE), g.f32(3), g.tensor("s32", (3,))], ("u8", SHAPE), qtype="per_channel",
+         axis=1)
     g = add("DynamicDequantize")
     g.op("DynamicDequantize", [g.tensor("s8", SHAPE), g.f32(1)], ("f32", SHAPE), qtype="per_tensor")
     g.op("DynamicDequantize", [g.tensor("u8", (4, 8)), g.f32(2, 8), g.tensor("u8", (2, 8))], ("f32", (4, 8)),

@@ -4,14 +4,14 @@ from graph_builder import Graph
 
 
 def pool_backward_chain():
-    """Backward through an average pooling (f32) and a max pooling (bf16, its activation computed again), both with neighbours."""
+    """Backward through an average pooling (f32) and a max pooling (bf16), both with neighbours."""
     g = Graph()
     n28, n56, n112 = (8, 64, 28, 28), (8, 64, 56, 56), (8, 64, 112, 112)
     # Two branches meet behind an average pooling whose result went through a ReLU.
     diff = g.op("Add", [g.f32(*n28), g.f32(*n28)])
     diff = g.op("ReLUBackward", [g.f32(*n28), diff])
-    diff = g.op("AvgPoolBackward", [diff], ("f32", n56), src_shape=n56, kernel=[2, 2], strides=[2, 2], pads_begin=[0, 0],
-                pads_end=[0, 0], exclude_pad=True, data_format="NCX")
+    diff = g.op("AvgPoolBackward", [diff], ("f32", n56), src_shape=n56, kernel=[2, 2], strides=[2, 2],
+                pads_begin=[0, 0], pads_end=[0, 0], exclude_pad=True, data_format="NCX")
     diff = g.op("Add", [diff, g.f32(*n56)])  # the gradient of a skip connection
     diff = g.op("Multiply", [diff, g.f32(64, 1, 1)])
     diff = g.op("ReLUBackward", [g.f32(*n56), diff])
@@ -40,10 +40,12 @@ def conv_block():
     """Convolution, bias, ReLU and max pooling forward, then the gradients of all of them."""
     g = Graph()
     src, mid, out, weights = (4, 8, 28, 28), (4, 16, 28, 28), (4, 16, 14, 14), (16, 8, 3, 3)
-    conv = dict(strides=[1, 1], dilations=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], data_format="NCX", weights_format="OIX")
+    conv = dict(strides=[1, 1], dilations=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], data_format="NCX",
+                weights_format="OIX")
     pool = dict(kernel=[2, 2], strides=[2, 2], pads_begin=[0, 0], pads_end=[0, 0], data_format="NCX")
     x, w = g.f32(*src), g.f32(*weights)
-    y = g.op("ReLU", [g.op("BiasAdd", [g.op("Convolution", [x, w], ("f32", mid), **conv), g.f32(16)], data_format="NCX")])
+    y = g.op("BiasAdd", [g.op("Convolution", [x, w], ("f32", mid), **conv), g.f32(16)], data_format="NCX")
+    y = g.op("ReLU", [y])
     g.op("MaxPool", [y], ("f32", out), **pool)
     diff = g.op("ReLUBackward", [y, g.op("MaxPoolBackward", [y, g.f32(*out)], ("f32", mid), **pool)])
     g.op("BiasAddBackward", [diff], ("f32", (16,)), data_format="NCX")
@@ -111,7 +113,8 @@ def layer_norm_block():
     diff_out = g.f32(*shape)
     g.op("SigmoidBackward", [s, g.op("Multiply", [diff_out, y])])
     diff = g.op("Multiply", [diff_out, s])
-    g.many("LayerNormBackward", [x, diff, mean, variance, gamma, beta], [("f32", shape), ("f32", (32,)), ("f32", (32,))])
+    g.many("LayerNormBackward", [x, diff, mean, variance, gamma, beta],
+           [("f32", shape), ("f32", (32,)), ("f32", (32,))])
     return g
 
 

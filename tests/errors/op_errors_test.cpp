@@ -236,6 +236,7 @@ const std::vector<Breach>& breaches() {
        {{Attr::scales, Floats{1, 2}}, {Attr::qtype, kPerChannel}},
        "s8[2,3]",
        "f32"},
+      {"scales_count", OpKind::Dequantize, {{Attr::scales, Floats{}}, {Attr::qtype, kPerChannel}}, "s8[2,3]", "f32"},
       {"zps_count", OpKind::Quantize, plus(kScale, {{Attr::zps, Ints{1, 2}}}), "f32[2]", "s8"},
       {"f8_without_zps", OpKind::Quantize, plus(kScale, {{Attr::zps, Ints{1}}}), "f32[2]", "f8_e4m3"},
       {"group_shape_fits", OpKind::DynamicDequantize, {{Attr::qtype, kPerGroup}}, "s8[4,4] f32[2,4]", "f32"},
@@ -263,6 +264,7 @@ const std::vector<Breach>& breaches() {
       {"order_permutes", OpKind::StaticTranspose, {{Attr::order, Ints{0}}}, "f32[2,3]", "f32"},
       {"shape_entries", OpKind::StaticReshape, {{Attr::shape, Ints{-1, -1}}, {Attr::special_zero, true}}, "f32", "f32"},
       {"shape_entries", OpKind::StaticReshape, {{Attr::shape, Ints{-2}}, {Attr::special_zero, true}}, "f32", "f32"},
+      {"scalars", OpKind::Dropout, {}, "f32[2] s64[9223372036854775807,9] s64[] f32[]", "f32"},
       {"scalars", OpKind::Dropout, {}, "f32[2] s64[] s64[2] f32[]", "f32"},
   };
   return list;

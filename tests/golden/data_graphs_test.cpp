@@ -55,7 +55,8 @@ TEST(data_graphs, show_every_operator) {
   for (const OpDef* def : all_ops()) {
     const auto g = graph_from_json_file(kFolder + "/op/" + std::string(def->name) + ".json");
     ASSERT_TRUE(g.ok()) << g.status().text();
-    EXPECT_TRUE(std::any_of(g->ops().begin(), g->ops().end(), [&](const op& o) { return o.kind == def->kind; })) << def->name;
+    EXPECT_TRUE(std::any_of(g->ops().begin(), g->ops().end(), [&](const op& o) { return o.kind == def->kind; }))
+        << def->name;
   }
 }
 
@@ -66,8 +67,9 @@ TEST(data_graphs, show_every_pattern) {
     ASSERT_TRUE(g->finalize().ok()) << pattern.name;
     const auto partitions = g->get_partitions();
     ASSERT_TRUE(partitions.ok()) << partitions.status().text();
-    EXPECT_TRUE(std::any_of(partitions->begin(), partitions->end(),
-                            [&](const partition& p) { return p.pattern() == pattern.name; })) << pattern.name;
+    EXPECT_TRUE(std::any_of(partitions->begin(), partitions->end(), [&](const partition& p) {
+      return p.pattern() == pattern.name;
+    })) << pattern.name;
   }
 }
 

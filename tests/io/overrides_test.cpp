@@ -300,6 +300,13 @@ TEST(overrides, shapes_that_do_not_fit_name_the_operator) {
   EXPECT_TRUE(error.starts_with("op 1 (Add): ")) << error;
 }
 
+TEST(overrides, sizes_beyond_what_memory_can_be_are_refused) {
+  EXPECT_EQ(text_with(add_graph(), {.mb = "9223372036854775807"}),
+            "op 1 (Add): tensor 0 is too large: f32[9223372036854775807,3]");
+  EXPECT_EQ(text_with(add_graph(), {.in_shapes = "0:1099511627776x1+1:1x1099511627776"}),
+            "op 1 (Add): tensor 2 is too large: f32[1099511627776,1099511627776]");
+}
+
 TEST(overrides, results_that_only_the_file_tells_are_kept) {
   const graph g = graph_of(
       {op(1, OpKind::Wildcard, {f32(0, {2, 3})}, {f32(1, {5})}), op(2, OpKind::ReLU, {f32(1, {5})}, {f32(2, {5})})});

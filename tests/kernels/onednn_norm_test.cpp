@@ -12,7 +12,7 @@ struct Types {
 };
 
 constexpr Range kPositive{0.5, 2};
-constexpr int64_t kSeeds = 40;
+constexpr int64_t kSeeds = 400;
 
 struct Batch {
   Dims dims;

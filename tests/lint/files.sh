@@ -19,7 +19,7 @@ complain_about() {
 }
 
 files=$(find . -mindepth 1 \( -path './.git' -o -path './build*' -o -path './.cache' \) -prune -o -type f -printf '%P\n' | sort)
-sources=$(grep -E '\.(cpp|hpp|h|sh|cmake|cmake\.in)$|(^|/)CMakeLists\.txt$|^dev$|^\.ci/run$' <<<"$files")
+sources=$(grep -E '\.(cpp|hpp|h|sh|py|cmake|cmake\.in)$|(^|/)CMakeLists\.txt$|^dev$|^\.ci/run$' <<<"$files")
 
 complain_about 'not a top-level name that DESIGN knows; see docs/architecture.md' < <(
   cut -d/ -f1 <<<"$files" | sort -u | grep -vxE "$top")

@@ -5,18 +5,29 @@
 namespace partita::test {
 namespace {
 
-/// False where the drawn numbers give no window, or (in a rounded-up size) a window without cells.
+/// False where a window lies completely in the padding.
+bool windows_have_cells(int64_t wide, int64_t narrow, int64_t kernel, int64_t stride, int64_t dilation, int64_t begin) {
+  for (int64_t window = 0; window < narrow; ++window) {
+    int64_t cells = 0;
+    for (int64_t k = 0; k < kernel; ++k) {
+      const int64_t at = window * stride - begin + k * dilation;
+      cells += at >= 0 && at < wide;
+    }
+    if (cells == 0) return false;
+  }
+  return true;
+}
+
+/// False where the drawn numbers give no window, or one without cells.
 bool add_axis(Random& random, const GeometryLimits& limits, Geometry& g) {
   const int64_t wide = random.whole(1, 9), kernel = random.whole(1, 3), stride = random.whole(1, 3);
   const int64_t dilation = limits.dilated ? random.pick<int64_t>({1, 1, 2}) : 1;
   const int64_t extent = (kernel - 1) * dilation + 1;
-  const int64_t most = limits.pads_below_kernel ? std::min<int64_t>(extent - 1, 2) : 2;
-  const int64_t begin = random.whole(0, most), end = random.whole(0, most);
+  const int64_t begin = random.whole(0, 2), end = random.whole(0, 2);
   const int64_t room = wide + begin + end - extent;
   if (room < 0) return false;
   const int64_t narrow = (limits.round_up ? (room + stride - 1) / stride : room / stride) + 1;
-  const bool last_has_a_cell = (narrow - 1) * stride - begin < wide;
-  if (limits.pads_below_kernel && !last_has_a_cell) return false;
+  if (!windows_have_cells(wide, narrow, kernel, stride, dilation, begin)) return false;
   g.wide.push_back(wide);
   g.narrow.push_back(narrow);
   g.kernel.push_back(kernel);

@@ -6,7 +6,7 @@
 
 namespace partita::test {
 
-/// Windows over `wide` spatial cells give `narrow` results an axis.
+/// Windows over `wide` spatial cells give `narrow` results an axis; none lies completely in the padding.
 struct Geometry {
   std::vector<int64_t> wide, narrow, kernel, strides, dilations, pads_begin, pads_end, leftover;
 };
@@ -14,8 +14,7 @@ struct Geometry {
 struct GeometryLimits {
   int min_axes = 1, max_axes = 3;
   bool dilated = true;
-  bool pads_below_kernel = false;  ///< no window lies completely in the padding
-  bool round_up = false;           ///< sizes of rounding_type=ceil
+  bool round_up = false;  ///< sizes of rounding_type=ceil
 };
 Geometry random_geometry(Random& random, const GeometryLimits& limits);
 

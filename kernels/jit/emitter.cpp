@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lane operations as AVX2 or AVX-512 instructions. k1 masks the last, partial vector; k2 holds comparisons; eax is free for
+// single elements.
+#include "kernels/jit/emitter.hpp"
+
+#include <bit>
+
+namespace partita::jit {
+namespace {
+
+using Xbyak::Xmm;
+
+enum Predicate { kEqual = 0x00, kUnordered = 0x03, kNotEqual = 0x04, kOrdered = 0x07, kGreaterEqual = 0x1d, kGreater = 0x1e };
+constexpr int kNearestEven = 0, kDown = 1;
+constexpr int32_t kOneBits = 0x3f800000;
+
+}  // namespace
+
+Xbyak::Address Emitter::constant(int32_t bits) { return ptr[rip + constants_[bits]]; }
+
+void Emitter::broadcast_bits(Xmm dst, int32_t bits) {
+  if (bits == 0) return wide_ ? vpxord(dst, dst, dst) : vxorps(dst, dst, dst);
+  vbroadcastss(dst, constant(bits));
+}
+
+void Emitter::emit_constants() {
+  align(4);
+  for (auto& [bits, label] : constants_) {
+    L(label);
+    dd(static_cast<uint32_t>(bits));
+  }
+  if (lane_numbers_used_) {
+    align(64);
+    L(lane_numbers_);
+    for (int i = 0; i < lanes(); ++i) dd(static_cast<uint32_t>(i));
+  }
+  if (masks_used_) {
+    L(masks_);
+    for (int i = 0; i < 16; ++i) dd(i < 8 ? 0xffffffffu : 0);
+  }
+}
+
+const uint8_t* Emitter::finish() {
+  readyRE();
+  return getCode();
+}
+
+void Emitter::compare(Xmm dst, Xmm a, Xmm b, int predicate) {
+  if (!wide_) return vcmpps(dst, a, b, static_cast<uint8_t>(predicate));
+  vcmpps(k2, a, b, static_cast<uint8_t>(predicate));
+  vpmovm2d(dst, k2);
+}
+
+void Emitter::compute(const Lane& lane, Xmm dst, Xmm a, Xmm b, Xmm c) {
+  const auto imm = static_cast<uint8_t>(lane.imm);
+  switch (lane.op) {
+    case LaneOp::add: return vaddps(dst, a, b);
+    case LaneOp::sub: return vsubps(dst, a, b);
+    case LaneOp::mul: return vmulps(dst, a, b);
+    case LaneOp::div: return vdivps(dst, a, b);
+    case LaneOp::max: return vmaxps(dst, a, b);
+    case LaneOp::min: return vminps(dst, a, b);
+    case LaneOp::sqrt: return vsqrtps(dst, a);
+    case LaneOp::fma:
+      if (dst == a) return vfmadd213ps(dst, b, c);
+      if (dst == b) return vfmadd213ps(dst, a, c);
+      if (dst != c) vmovaps(dst, c);
+      return vfmadd231ps(dst, a, b);
+    case LaneOp::fnma:
+      if (dst == a) return vfnmadd213ps(dst, b, c);
+      if (dst == b) return vfnmadd213ps(dst, a, c);
+      if (dst != c) vmovaps(dst, c);
+      return vfnmadd231ps(dst, a, b);
+    case LaneOp::round: return wide_ ? vrndscaleps(dst, a, kNearestEven) : vroundps(dst, a, kNearestEven);
+    case LaneOp::floor: return wide_ ? vrndscaleps(dst, a, kDown) : vroundps(dst, a, kDown);
+    case LaneOp::and_: return vandps(dst, a, b);
+    case LaneOp::or_: return vorps(dst, a, b);
+    case LaneOp::xor_: return vxorps(dst, a, b);
+    case LaneOp::andnot: return vandnps(dst, a, b);
+    case LaneOp::gt: return compare(dst, a, b, kGreater);
+    case LaneOp::ge: return compare(dst, a, b, kGreaterEqual);
+    case LaneOp::eq: return compare(dst, a, b, kEqual);
+    case LaneOp::unordered: return compare(dst, a, b, kUnordered);
+    case LaneOp::select:
+      if (!wide_) return vblendvps(dst, c, b, a);
+      vpmovd2m(k2, a);
+      return vblendmps(dst | k2, c, b);
+    case LaneOp::iadd: return vpaddd(dst, a, b);
+    case LaneOp::isub: return vpsubd(dst, a, b);
+    case LaneOp::imul: return vpmulld(dst, a, b);
+    case LaneOp::imax: return vpmaxsd(dst, a, b);
+    case LaneOp::imin: return vpminsd(dst, a, b);
+    case LaneOp::igt:
+      if (!wide_) return vpcmpgtd(dst, a, b);
+      vpcmpgtd(k2, a, b);
+      return vpmovm2d(dst, k2);
+    case LaneOp::shl: return vpslld(dst, a, imm);
+    case LaneOp::shr: return vpsrld(dst, a, imm);
+    case LaneOp::sra: return vpsrad(dst, a, imm);
+    case LaneOp::to_int: return vcvtps2dq(dst, a);
+    case LaneOp::to_float: return vcvtdq2ps(dst, a);
+    case LaneOp::cast: return cast(dst, a, static_cast<Dtype>(lane.imm));
+    case LaneOp::load: case LaneOp::store: case LaneOp::skeleton: case LaneOp::constant: case LaneOp::index: return;
+  }
+}
+
+void Emitter::cast(Xmm dst, Xmm a, Dtype dtype) {
+  if (dst != a) vmovaps(dst, a);
+  if (dtype == Dtype::bf16) return round_to_bf16(dst);
+  if (dtype == Dtype::f16) {
+    vcvtps2ph(half(scratch(0)), dst, kNearestEven);
+    return vcvtph2ps(dst, half(scratch(0)));
+  }
+  to_integer(dst, dtype == Dtype::s8 ? -128.0f : 0.0f, dtype == Dtype::s8 ? 127.0f : 255.0f);
+  vcvtdq2ps(dst, dst);
+}
+
+/// v = v rounded to nearest even in its upper 16 bits, the lower ones 0; NaN stays NaN. Uses scratch 0 and 1.
+void Emitter::round_to_bf16(Xmm v) {
+  const Xmm sum = scratch(0), other = scratch(1);
+  vpsrld(sum, v, 16);
+  broadcast_bits(other, 1);
+  vandps(sum, sum, other);
+  broadcast_bits(other, 0x7fff);
+  vpaddd(sum, sum, other);
+  vpaddd(sum, sum, v);
+  broadcast_bits(other, 0x00400000);
+  vorps(other, other, v);
+  if (wide_) {
+    vcmpps(k2, v, v, kUnordered);
+    vblendmps(v | k2, sum, other);
+  } else {
+    vcmpps(v, v, v, kUnordered);
+    vblendvps(v, sum, other, v);
+  }
+  vpsrld(v, v, 16);
+  vpslld(v, v, 16);
+}
+
+/// v = s32 of v limited to [low, high]; NaN gives 0. Uses scratch 0.
+void Emitter::to_integer(Xmm v, float low, float high) {
+  if (wide_) {
+    vcmpps(k2, v, v, kOrdered);
+    vmovaps(v | k2 | T_z, v);
+  } else {
+    vcmpps(scratch(0), v, v, kOrdered);
+    vandps(v, v, scratch(0));
+  }
+  broadcast_bits(scratch(0), std::bit_cast<int32_t>(low));
+  vmaxps(v, v, scratch(0));
+  broadcast_bits(scratch(0), std::bit_cast<int32_t>(high));
+  vminps(v, v, scratch(0));
+  vcvtps2dq(v, v);
+}
+
+}  // namespace partita::jit

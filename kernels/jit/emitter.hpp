@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Emitter: machine code for lane operations, the same text for AVX2 and AVX-512.
+#pragma once
+
+#include <xbyak/xbyak.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "kernels/jit/lanes.hpp"
+#include "kernels/kernel.hpp"
+
+namespace partita::jit {
+
+/// The width is a value, not a template argument. The last kScratch vector registers belong to conversions.
+class Emitter : public Xbyak::CodeGenerator {
+ public:
+  static constexpr int kScratch = 4;
+
+  explicit Emitter(Isa isa) : Xbyak::CodeGenerator(kInitialBytes, Xbyak::AutoGrow), wide_(isa == Isa::avx512) {}
+
+  bool wide() const { return wide_; }
+  /// 32-bit lanes of a vector.
+  int lanes() const { return wide_ ? 16 : 8; }
+  int vector_bytes() const { return lanes() * 4; }
+  /// Vector registers free for values.
+  int value_registers() const { return (wide_ ? 32 : 16) - kScratch; }
+
+  Xbyak::Xmm vec(int i) const { return wide_ ? Xbyak::Xmm(Xbyak::Zmm(i)) : Xbyak::Xmm(Xbyak::Ymm(i)); }
+  Xbyak::Xmm scratch(int i) const { return vec(value_registers() + i); }
+
+  /// dst = op of a, b, c (registers). Not for load, store, skeleton, constant, index.
+  void compute(const Lane& lane, Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, Xbyak::Xmm c);
+  /// dst = the f32 (or whatever) bits in every lane.
+  void broadcast_bits(Xbyak::Xmm dst, int32_t bits);
+
+  /// How an operand is walked along the innermost axis.
+  enum class Walk : uint8_t { same, next };
+  /// Loads `count` <= lanes() elements at `address` (register expression) as f32, or as s32 where that is their type.
+  void load(Xbyak::Xmm dst, Dtype dtype, Walk walk, const Xbyak::RegExp& address, int count);
+  /// Converts and stores `count` elements; `streaming` bypasses the caches (address aligned to the bytes stored).
+  void store(Xbyak::Xmm value, Dtype dtype, bool integer, const Xbyak::RegExp& address, int count, bool streaming);
+  /// Whether the two above know the type.
+  static bool loads(Dtype dtype);
+  static bool stores(Dtype dtype);
+
+  /// Where the numbers 0, 1, 2, .. lie, one a lane.
+  Xbyak::Label& lane_numbers() { return lane_numbers_used_ = true, lane_numbers_; }
+
+  /// Emits the constants used; call once behind the code.
+  void emit_constants();
+  /// Executable and no longer writable.
+  const uint8_t* finish();
+
+ protected:
+  static constexpr size_t kInitialBytes = 8192;
+
+ private:
+  Xbyak::Address constant(int32_t bits);
+  void use_mask(int count);
+  void load_same(Xbyak::Xmm dst, Dtype dtype, const Xbyak::RegExp& address);
+  void load_part(Xbyak::Xmm dst, Dtype dtype, const Xbyak::RegExp& address, int count);
+  void store_part(Xbyak::Xmm v, int bytes, const Xbyak::RegExp& address, int count, bool streaming);
+  void store_as_s32(Xbyak::Xmm v, const Xbyak::RegExp& address, int count, bool streaming);
+  void widen(Xbyak::Xmm dst, Dtype dtype);
+  void round_to_bf16(Xbyak::Xmm v);
+  void to_integer(Xbyak::Xmm v, float low, float high);
+  void compare(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, int predicate);
+  void cast(Xbyak::Xmm dst, Xbyak::Xmm a, Dtype dtype);
+  Xbyak::Xmm half(Xbyak::Xmm v) const { return wide_ ? Xbyak::Xmm(Xbyak::Ymm(v.getIdx())) : Xbyak::Xmm(v.getIdx()); }
+  Xbyak::Xmm low(Xbyak::Xmm v) const { return Xbyak::Xmm(v.getIdx()); }
+
+  bool wide_;
+  std::map<int32_t, Xbyak::Label> constants_;
+  Xbyak::Label masks_;  // eight lanes of ones, eight of zeros
+  Xbyak::Label lane_numbers_;
+  bool masks_used_ = false, lane_numbers_used_ = false;
+};
+
+}  // namespace partita::jit

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each instruction of an expression as lane operations; entry: expanded().
+#include "kernels/jit/expand.hpp"
+
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "kernels/jit/vector_math.hpp"
+
+namespace partita::jit {
+namespace {
+
+constexpr float kTwo31 = 2147483648.0f;
+/// Whole exponents up to this are products; others need more than lane operations offer.
+constexpr float kMaxWholePower = 16;
+
+bool can_cast(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::f32: case Dtype::bf16: case Dtype::f16: case Dtype::s8: case Dtype::u8: return true;
+    default: return false;
+  }
+}
+
+bool simple_power(float p) { return p == 0.5f || p == -0.5f || (p == std::floor(p) && std::fabs(p) <= kMaxWholePower); }
+
+class Expander {
+ public:
+  Expander(const Expr& expr, const Problem& problem) : expr_(expr), problem_(problem), b_(lanes_), value_(expr.code.size()),
+                                                      mask_(expr.code.size()), integer_(expr.code.size()) {}
+
+  Lanes run() {
+    for (size_t i = 0; i < expr_.code.size(); ++i) value_[i] = instruction(i, expr_.code[i]);
+    lanes_.result = expr_.code.empty() ? Value{0} : value_[expr_.result];
+    return std::move(lanes_);
+  }
+
+ private:
+  Value instruction(size_t i, const Instr& in) {
+    const Value a = value_[in.a], b = value_[in.b], c = value_[in.c];
+    switch (in.op) {
+      case ExprOp::load:
+        integer_[i] = problem_.in[static_cast<size_t>(in.imm)].dtype == Dtype::s32;
+        return b_.op(LaneOp::load, 0, 0, 0, in.imm);
+      case ExprOp::store: return b_.emit({LaneOp::store, a, 0, 0, in.imm, integer_[in.a]});
+      case ExprOp::skeleton: return b_.op(LaneOp::skeleton, 0);
+      case ExprOp::constant: return b_.constant(in.value);
+      case ExprOp::index_s32: return integer(i, b_.op(LaneOp::index, 0, 0, 0, in.imm));
+      case ExprOp::add: return b_.add(a, b);
+      case ExprOp::sub: return b_.sub(a, b);
+      case ExprOp::mul: return b_.mul(a, b);
+      case ExprOp::div: return b_.div(a, b);
+      case ExprOp::max: return extreme(LaneOp::max, in);
+      case ExprOp::min: return extreme(LaneOp::min, in);
+      case ExprOp::neg: return b_.op(LaneOp::xor_, a, b_.bits(INT32_MIN));
+      case ExprOp::abs: return b_.op(LaneOp::and_, a, b_.bits(INT32_MAX));
+      case ExprOp::square: return b_.mul(a, a);
+      case ExprOp::sqrt: return b_.op(LaneOp::sqrt, a);
+      case ExprOp::reciprocal: return b_.div(b_.constant(1), a);
+      case ExprOp::exp: return exp_of(b_, a);
+      case ExprOp::log: return log_of(b_, a);
+      case ExprOp::tanh: return tanh_of(b_, a);
+      case ExprOp::erf: return erf_of(b_, a);
+      case ExprOp::round: return b_.op(LaneOp::round, a);
+      case ExprOp::floor: return b_.op(LaneOp::floor, a);
+      case ExprOp::sigmoid: return sigmoid_of(b_, a);
+      case ExprOp::softplus: return softplus_of(b_, a);
+      case ExprOp::pow: return power(a, expr_.code[in.b].value);
+      case ExprOp::ge: return truth(i, b_.op(LaneOp::ge, a, b));
+      case ExprOp::gt: return truth(i, b_.op(LaneOp::gt, a, b));
+      case ExprOp::eq: return truth(i, b_.op(LaneOp::eq, a, b));
+      case ExprOp::select: return b_.select(condition(in.a), b, c);
+      case ExprOp::add_s32: return integer(i, b_.op(LaneOp::iadd, a, b));
+      case ExprOp::sub_s32: return integer(i, b_.op(LaneOp::isub, a, b));
+      case ExprOp::mul_s32: return integer(i, b_.op(LaneOp::imul, a, b));
+      case ExprOp::max_s32: return integer(i, b_.op(LaneOp::imax, a, b));
+      case ExprOp::min_s32: return integer(i, b_.op(LaneOp::imin, a, b));
+      case ExprOp::ge_s32: return truth(i, inverted(b_.op(LaneOp::igt, b, a)));
+      case ExprOp::to_s32: return integer(i, saturated(a));
+      case ExprOp::to_f32: return b_.op(LaneOp::to_float, a);
+      case ExprOp::cast:
+        return static_cast<Dtype>(in.imm) == Dtype::f32 ? a : b_.op(LaneOp::cast, a, 0, 0, in.imm);
+    }
+    return 0;
+  }
+
+  Value integer(size_t i, Value v) {
+    integer_[i] = true;
+    return v;
+  }
+  Value inverted(Value mask) { return b_.op(LaneOp::xor_, mask, b_.bits(-1)); }
+
+  /// A comparison's 1.0 or 0.0; its mask is kept for selects.
+  Value truth(size_t i, Value mask) {
+    mask_[i] = mask;
+    return b_.op(LaneOp::and_, mask, b_.constant(1));
+  }
+  Value condition(uint16_t i) {
+    if (mask_[i]) return *mask_[i];
+    return inverted(b_.op(LaneOp::eq, value_[i], b_.constant(0)));
+  }
+
+  /// NaN in either operand gives NaN; the machine gives its second operand.
+  Value extreme(LaneOp op, const Instr& in) {
+    const auto plain = [&](uint16_t k) {
+      const Instr& made_by = expr_.code[k];
+      return made_by.op == ExprOp::constant && !std::isnan(made_by.value);
+    };
+    const Value a = value_[in.a], b = value_[in.b];
+    if (plain(in.a)) return b_.op(op, a, b);
+    if (plain(in.b)) return b_.op(op, b, a);
+    return b_.select(b_.op(LaneOp::unordered, a, a), a, b_.op(op, a, b));
+  }
+
+  Value saturated(Value x) {
+    const Value whole = b_.op(LaneOp::to_int, x);
+    const Value high = b_.select(b_.op(LaneOp::ge, x, b_.constant(kTwo31)), b_.bits(INT32_MAX), whole);
+    return b_.select(b_.op(LaneOp::unordered, x, x), b_.bits(0), high);
+  }
+
+  Value power(Value x, float p) {
+    if (std::fabs(p) == 0.5f) {
+      const Value root = b_.op(LaneOp::sqrt, x);
+      return p > 0 ? root : b_.div(b_.constant(1), root);
+    }
+    std::optional<Value> product;
+    Value square = x;
+    for (auto n = static_cast<unsigned>(std::fabs(p)); n > 0; n >>= 1) {
+      if (n & 1) product = product ? b_.mul(*product, square) : square;
+      if (n > 1) square = b_.mul(square, square);
+    }
+    if (!product) return b_.constant(1);
+    return p > 0 ? *product : b_.div(b_.constant(1), *product);
+  }
+
+  const Expr& expr_;
+  const Problem& problem_;
+  Lanes lanes_;
+  LaneBuilder b_;
+  std::vector<Value> value_;
+  std::vector<std::optional<Value>> mask_;
+  std::vector<bool> integer_;
+};
+
+}  // namespace
+
+const char* refuse_expansion(const Expr& expr, const Problem&) {
+  for (const Instr& in : expr.code) {
+    if (in.op == ExprOp::cast && !can_cast(static_cast<Dtype>(in.imm))) return "an inner value has a type without generated rounding";
+    if (in.op != ExprOp::pow) continue;
+    const Instr& exponent = expr.code[in.b];
+    if (exponent.op != ExprOp::constant || !simple_power(exponent.value)) return "the exponent is not a small whole number or a half";
+  }
+  return nullptr;
+}
+
+Lanes expanded(const Expr& expr, const Problem& problem) { return Expander(expr, problem).run(); }
+
+}  // namespace partita::jit

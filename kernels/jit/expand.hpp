@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// From an expression to lane operations.
+#pragma once
+
+#include "kernels/jit/lanes.hpp"
+#include "kernels/problem.hpp"
+
+namespace partita::jit {
+
+/// Null where every instruction has lane operations, otherwise the reason.
+const char* refuse_expansion(const Expr& expr, const Problem& problem);
+
+/// Same meaning as the interpreter's; only where refuse_expansion has no reason.
+Lanes expanded(const Expr& expr, const Problem& problem);
+
+}  // namespace partita::jit

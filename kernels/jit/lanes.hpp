@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lanes: a straight-line vector program, what an expression becomes before machine code is made of it. Every value is a
+// vector of 32-bit lanes (f32, s32, or a mask of all ones and all zeros); how many lanes is the emitter's business.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace partita::jit {
+
+enum class LaneOp : uint8_t {
+  load,      ///< operand `imm` of the loop, converted to f32 (s32 operands stay integers)
+  store,     ///< a to output `imm`, converted to its type; a is an integer where `flag` is set
+  skeleton,  ///< the value the skeleton computed
+  constant,  ///< `imm` as bits in every lane
+  index,     ///< s32 coordinate along axis `imm` of the loop's space
+  add, sub, mul, div,
+  fma,       ///< a * b + c with one rounding
+  fnma,      ///< c - a * b with one rounding
+  max, min,  ///< as the machine does: b where either is NaN, or both are zero
+  sqrt,
+  round,     ///< to nearest even
+  floor,
+  and_, or_, xor_,
+  andnot,    ///< ~a & b
+  gt, ge, eq,  ///< ordered comparisons of f32: false where either is NaN
+  unordered, ///< either is NaN
+  select,    ///< mask a ? b : c
+  iadd, isub, imul, imax, imin, igt,
+  shl, shr, sra,  ///< integer shifts of a by `imm` bits; shr fills with zeros
+  to_int,    ///< f32 to s32, round to nearest even; out of range gives 0x80000000
+  to_float,  ///< s32 to f32
+  cast,      ///< a rounded to the precision of type `imm` (a Dtype) and back
+};
+
+struct Lane {
+  LaneOp op;
+  uint16_t a = 0, b = 0, c = 0;  ///< earlier values
+  int32_t imm = 0;
+  bool flag = false;
+  friend bool operator==(const Lane&, const Lane&) = default;
+};
+
+/// Value i is what code[i] makes.
+struct Lanes {
+  std::vector<Lane> code;
+  uint16_t result = 0;
+};
+
+/// How many of a, b, c an operation reads.
+int lane_operands(LaneOp op);
+
+/// Appends operations; equal pure ones are made once.
+class LaneBuilder {
+ public:
+  using Value = uint16_t;
+  explicit LaneBuilder(Lanes& lanes) : lanes_(lanes) {}
+
+  Value emit(const Lane& lane);
+  Value op(LaneOp o, Value a, Value b = 0, Value c = 0, int32_t imm = 0) { return emit({o, a, b, c, imm, false}); }
+  Value constant(float value) { return bits(std::bit_cast<int32_t>(value)); }
+  Value bits(int32_t value) { return emit({LaneOp::constant, 0, 0, 0, value, false}); }
+  Value add(Value a, Value b) { return op(LaneOp::add, a, b); }
+  Value sub(Value a, Value b) { return op(LaneOp::sub, a, b); }
+  Value mul(Value a, Value b) { return op(LaneOp::mul, a, b); }
+  Value div(Value a, Value b) { return op(LaneOp::div, a, b); }
+  Value fma(Value a, Value b, Value c) { return op(LaneOp::fma, a, b, c); }
+  Value fnma(Value a, Value b, Value c) { return op(LaneOp::fnma, a, b, c); }
+  Value select(Value mask, Value yes, Value no) { return op(LaneOp::select, mask, yes, no); }
+
+ private:
+  Lanes& lanes_;
+};
+
+}  // namespace partita::jit

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stretches of one pooling axis.
+#include "kernels/jit/pool_windows.hpp"
+
+namespace partita::jit {
+namespace {
+
+std::vector<float> weights_of(const PoolGeometry& g, int i, const std::vector<Cover>& covers) {
+  std::vector<float> weights;
+  for (const Cover& c : covers) weights.push_back(axis_weight(g, i, c.window));
+  return weights;
+}
+
+/// True where `next` is `now` with every window one further.
+bool follows(const std::vector<Cover>& now, int64_t steps, const std::vector<Cover>& next) {
+  if (now.size() != next.size()) return false;
+  for (size_t k = 0; k < now.size(); ++k)
+    if (next[k].window != now[k].window + steps || next[k].tap != now[k].tap) return false;
+  return true;
+}
+
+}  // namespace
+
+std::vector<Cover> covers_of(const PoolGeometry& g, int i, int64_t cell) {
+  std::vector<Cover> covers;
+  const int64_t padded = cell + g.pads_begin[i], reach = (g.kernel[i] - 1) * g.dilations[i];
+  const int64_t first = padded > reach ? (padded - reach + g.strides[i] - 1) / g.strides[i] : 0;
+  for (int64_t o = first; o < g.dst[i] && o * g.strides[i] <= padded; ++o) {
+    const int64_t distance = padded - o * g.strides[i];
+    if (distance % g.dilations[i] == 0) covers.push_back({o, distance / g.dilations[i]});
+  }
+  return covers;
+}
+
+float axis_weight(const PoolGeometry& g, int i, int64_t window) {
+  const PoolGeometry::Taps taps = g.taps(i, window);
+  const int64_t valid = taps.end - taps.begin;
+  if (valid == 0) return 0;
+  return 1.0f / static_cast<float>(g.count_padding ? g.kernel[i] : valid);
+}
+
+std::vector<CellStretch> cell_stretches(const PoolGeometry& g, int i) {
+  std::vector<CellStretch> list;
+  const int64_t step = g.strides[i];
+  for (int64_t phase = 0; phase < std::min(step, g.src[i]); ++phase) {
+    const size_t begin = list.size();
+    for (int64_t cell = phase; cell < g.src[i]; cell += step) {
+      std::vector<Cover> covers = covers_of(g, i, cell);
+      std::vector<float> weights = weights_of(g, i, covers);
+      if (list.size() > begin && follows(list.back().covers, list.back().count, covers) && list.back().weights == weights)
+        ++list.back().count;
+      else
+        list.push_back({cell, step, 1, std::move(covers), std::move(weights)});
+    }
+  }
+  return list;
+}
+
+std::vector<WindowStretch> window_stretches(const PoolGeometry& g, int i) {
+  std::vector<WindowStretch> list;
+  for (int64_t o = 0; o < g.dst[i]; ++o) {
+    const PoolGeometry::Taps taps = g.taps(i, o);
+    if (!list.empty() && list.back().taps.begin == taps.begin && list.back().taps.end == taps.end) ++list.back().count;
+    else list.push_back({o, 1, taps});
+  }
+  return list;
+}
+
+PoolGeometry with_three_axes(PoolGeometry g) {
+  while (g.axes() < 3) {
+    g.src.insert(0, 1);
+    g.dst.insert(0, 1);
+    g.kernel.insert(0, 1);
+    g.strides.insert(0, 1);
+    g.dilations.insert(0, 1);
+    g.pads_begin.insert(0, 0);
+  }
+  return g;
+}
+
+}  // namespace partita::jit

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementary functions as polynomials and ratios over lane operations. All coefficients are minimax fits: iteratively
+// reweighted least squares (Lawson) in quadruple precision on 600 Chebyshev nodes, the weight making errors relative to
+// the function; each coefficient in turn, lowest power first, is rounded to f32 and the others are fitted again.
+#include "kernels/jit/vector_math.hpp"
+
+#include <span>
+
+namespace partita::jit {
+namespace {
+
+constexpr int kMantissaBits = 23;
+constexpr int32_t kSign = INT32_MIN;
+/// In the sum with this, the low bits of an f32 hold the other term as a whole number plus the exponent's bias:
+/// shifted up by the mantissa they are the bits of two to the power of it.
+constexpr float kBiasedWhole = 0x1.8p23f + 127;
+constexpr float kLn2 = 0x1.62e430p-1f;             // off by 2^-29, so whole multiples within the exponent range are safe
+constexpr float kLn2Rest = -0x1.05c610p-29f;       // ln 2 - kLn2
+constexpr float kLog2e = 0x1.715476p+0f;
+
+/// exp(r / 2) on [-ln 2, ln 2], relative error 3.1e-9.
+constexpr float kExpHalf[] = {1.0f, 0.5f, 0.124999985f, 0.0208331514f, 0.00260426616f, 0.00026152088f, 2.15957898e-05f};
+/// expm1(2r) / r on [-ln 2 / 4, ln 2 / 4], relative error 1.4e-8.
+constexpr float kExpm1Double[] = {2.0f, 1.99999988f, 1.33332372f, 0.666678965f, 0.267720699f, 0.0887724534f};
+/// (log(1 + f) - f) / f^2 on [sqrt(1/2) - 1, sqrt(2) - 1], error relative to the logarithm 3.0e-8.
+constexpr float kLogRest[] = {-0.49999994f,  0.333339691f, -0.250016183f, 0.199610949f,
+                              -0.165718734f, 0.149293169f, -0.143069893f, 0.0870584697f};
+/// log(1 + e) / e on [0, 1], relative error 5.3e-9.
+constexpr float kLog1p[] = {1.0f,           -0.499999315f, 0.333304703f,   -0.24958156f,  0.196931824f,
+                            -0.153490216f,  0.106697984f,  -0.0575585775f, 0.0201483499f, -0.00330601609f};
+/// erf(x) / x = kErfAbove(x^2) / kErfBelow(x^2) on [-3.95, 3.95], relative error 5.4e-8, of which 5.2e-8 are the rounding
+/// of 2 / sqrt(pi).
+constexpr float kErfAbove[] = {1.12837911f,   0.199909374f,    0.0539008714f,
+                               0.00414255913f, 0.000287999486f, 1.90800574e-06f};
+constexpr float kErfBelow[] = {1.0f, 0.510496855f, 0.117941357f, 0.0157309882f, 0.00124378491f, 3.67796383e-05f};
+
+Value polynomial(LaneBuilder& b, Value x, std::span<const float> coefficients) {
+  Value sum = b.constant(coefficients.back());
+  for (size_t i = coefficients.size() - 1; i-- > 0;) sum = b.fma(sum, x, b.constant(coefficients[i]));
+  return sum;
+}
+
+/// The machine's max and min hand on their second operand where it is NaN, so both keep NaN.
+Value at_least(LaneBuilder& b, float bound, Value x) { return b.op(LaneOp::max, b.constant(bound), x); }
+Value at_most(LaneBuilder& b, float bound, Value x) { return b.op(LaneOp::min, b.constant(bound), x); }
+
+/// Below it exp is less than half of the smallest denormal.
+constexpr float kExpLowest = -104;
+/// From here on exp is infinite.
+constexpr float kExpHighest = 89;
+
+/// exp of kExpLowest <= x <= kExpHighest, or NaN. It squares exp(x / 2), which is 2^k exp(r / 2) with x = 2k ln 2 + r:
+/// 2^k is always a normal number, and the square rounds once, to infinity or to a denormal where that is the answer.
+Value exp_within(LaneBuilder& b, Value x) {
+  const Value biased = b.fma(x, b.constant(kLog2e / 2), b.constant(kBiasedWhole));
+  const Value k = b.sub(biased, b.constant(kBiasedWhole));
+  const Value rough = b.fnma(k, b.constant(2 * kLn2), x);
+  const Value r = b.fnma(k, b.constant(2 * kLn2Rest), rough);
+  const Value power = b.op(LaneOp::shl, biased, 0, 0, kMantissaBits);
+  const Value root = b.mul(polynomial(b, r, kExpHalf), power);
+  return b.mul(root, root);
+}
+
+}  // namespace
+
+Value exp_of(LaneBuilder& b, Value x) { return exp_within(b, at_least(b, kExpLowest, at_most(b, kExpHighest, x))); }
+
+/// log(2^k (1 + f)) = k ln 2 + log(1 + f) with 1 + f between the roots of 1/2 and 2.
+Value log_of(LaneBuilder& b, Value x) {
+  constexpr float kSmallestNormal = 0x1p-126f, kNormalize = 0x1p23f;
+  const Value denormal = b.op(LaneOp::gt, b.constant(kSmallestNormal), x);
+  const Value normal = b.select(denormal, b.mul(x, b.constant(kNormalize)), x);
+  // k stays where an f32 has its exponent; only the factor of ln 2 undoes that.
+  const Value root_half = b.constant(0x1.6a09e6p-1f);
+  const Value exponent = b.op(LaneOp::and_, b.op(LaneOp::isub, normal, root_half), b.bits(-1 << kMantissaBits));
+  const Value f = b.sub(b.op(LaneOp::isub, normal, exponent), b.constant(1));
+  const Value lowered = b.op(LaneOp::and_, denormal, b.bits(kMantissaBits << kMantissaBits));
+  const Value k = b.op(LaneOp::to_float, b.op(LaneOp::isub, exponent, lowered));
+  const Value near_one = b.fma(b.mul(f, f), polynomial(b, f, kLogRest), f);
+  const Value result = b.fma(k, b.constant(kLn2 * 0x1p-23f), near_one);
+
+  const Value infinity = b.bits(0x7f800000);
+  const Value finite = b.select(b.op(LaneOp::gt, infinity, x), result, x);
+  const Value above_zero = b.select(b.op(LaneOp::eq, x, b.constant(0)), b.bits(kSign | 0x7f800000), finite);
+  return b.op(LaneOp::or_, above_zero, b.op(LaneOp::gt, b.constant(0), x));  // all bits set is a NaN
+}
+
+/// expm1(2x) / (expm1(2x) + 2), with x = k ln 2 / 2 + r and expm1(2x) = 2^k expm1(2r) + (2^k - 1).
+Value tanh_of(LaneBuilder& b, Value x) {
+  constexpr float kOne = 10;  // tanh of it is 1 in f32, and so is that of any larger number
+  const Value inside = at_least(b, -kOne, at_most(b, kOne, x));
+  const Value biased = b.fma(inside, b.constant(2 * kLog2e), b.constant(kBiasedWhole));
+  const Value k = b.sub(biased, b.constant(kBiasedWhole));
+  const Value r = b.fnma(k, b.constant(kLn2 / 2), inside);
+  const Value power = b.op(LaneOp::shl, biased, 0, 0, kMantissaBits);
+  // The negated difference of equal numbers is -0, which leaves the sign of expm1(2r) = -0 alone; +0 would not.
+  const Value power_minus_one = b.op(LaneOp::xor_, b.sub(b.constant(1), power), b.bits(kSign));
+  const Value expm1 = b.fma(b.mul(r, polynomial(b, r, kExpm1Double)), power, power_minus_one);
+  return b.div(expm1, b.add(expm1, b.constant(2)));
+}
+
+Value erf_of(LaneBuilder& b, Value x) {
+  constexpr float kOne = 3.95f;  // erf of it is 1 in f32; rounding may carry the ratio a little beyond
+  const Value inside = at_least(b, -kOne, at_most(b, kOne, x));
+  const Value square = b.mul(inside, inside);
+  const Value above = b.mul(inside, polynomial(b, square, kErfAbove));
+  return at_least(b, -1, at_most(b, 1, b.div(above, polynomial(b, square, kErfBelow))));
+}
+
+/// exp(x) / (1 + exp(x)), which keeps its accuracy where the result is denormal.
+Value sigmoid_of(LaneBuilder& b, Value x) {
+  constexpr float kOne = 30;  // sigmoid of it is 1 in f32
+  const Value e = exp_within(b, at_least(b, kExpLowest, at_most(b, kOne, x)));
+  return b.div(e, b.add(e, b.constant(1)));
+}
+
+/// max(x, 0) + log(1 + exp(-|x|))
+Value softplus_of(LaneBuilder& b, Value x) {
+  const Value negative = b.op(LaneOp::or_, x, b.bits(kSign));
+  const Value e = exp_within(b, at_least(b, kExpLowest, negative));
+  const Value log1p = b.mul(e, polynomial(b, e, kLog1p));
+  return b.add(at_least(b, 0, x), log1p);
+}
+
+}  // namespace partita::jit

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Views of MatMul operands. Fewer batch axes are faster, and oneDNN 3.7 writes out of bounds for some batch axes of
+// size 1.
+#include "kernels/onednn/matmul_views.hpp"
+
+#include "kernels/onednn/view.hpp"
+
+namespace partita::onednn {
+namespace {
+
+void swap_last_axes(TensorDesc& tensor) {
+  const int last = tensor.dims.size() - 1;
+  std::swap(tensor.dims[last], tensor.dims[last - 1]);
+  std::swap(tensor.strides[last], tensor.strides[last - 1]);
+}
+
+void widen(TensorDesc& tensor, int rank) {
+  while (tensor.dims.size() < rank) tensor = with_unit_axis(std::move(tensor), 0);
+}
+
+MatmulViews of_equal_rank(const Problem& problem) {
+  MatmulViews v{problem.in[0], problem.in[1], problem.out[0], {}};
+  const bool row_vector = v.a.dims.size() == 1, column_vector = v.b.dims.size() == 1;
+  if (problem.in.size() > 2) {
+    v.bias.push_back(problem.in[2]);
+    widen(v.bias[0], v.dst.dims.size());
+  }
+  if (!row_vector && problem.attrs.flag_or(Attr::transpose_a, false)) swap_last_axes(v.a);
+  if (!column_vector && problem.attrs.flag_or(Attr::transpose_b, false)) swap_last_axes(v.b);
+  const auto insert = [&](int from_end) {
+    v.dst = with_unit_axis(v.dst, v.dst.dims.size() - from_end);
+    for (TensorDesc& bias : v.bias) bias = with_unit_axis(bias, bias.dims.size() - from_end);
+  };
+  if (column_vector) {
+    v.b = with_unit_axis(v.b, 1);
+    insert(0);
+  }
+  if (row_vector) {
+    v.a = with_unit_axis(v.a, 0);
+    insert(1);
+  }
+  widen(v.a, v.dst.dims.size());
+  widen(v.b, v.dst.dims.size());
+  return v;
+}
+
+std::vector<TensorDesc*> tensors_of(MatmulViews& v) {
+  std::vector<TensorDesc*> tensors = {&v.a, &v.b, &v.dst};
+  for (TensorDesc& bias : v.bias) tensors.push_back(&bias);
+  return tensors;
+}
+
+/// True where axes `at` and `at` + 1 of the tensor can be walked as one that has the sizes of `dst`.
+bool is_mergeable(const TensorDesc& tensor, const TensorDesc& dst, int at) {
+  if (tensor.dims[at] == 1 && tensor.dims[at + 1] == 1) return true;
+  return tensor.dims[at] == dst.dims[at] && tensor.dims[at + 1] == dst.dims[at + 1] &&
+         tensor.strides[at] == tensor.dims[at + 1] * tensor.strides[at + 1];
+}
+
+void merge(TensorDesc& tensor, int at) {
+  tensor.dims[at + 1] *= tensor.dims[at];
+  tensor.dims.erase(at);
+  tensor.strides.erase(at);
+}
+
+bool merge_batch_axes(MatmulViews& v, int at) {
+  const std::vector<TensorDesc*> tensors = tensors_of(v);
+  for (const TensorDesc* tensor : tensors) {
+    if (!is_mergeable(*tensor, v.dst, at)) return false;
+  }
+  for (TensorDesc* tensor : tensors) merge(*tensor, at);
+  return true;
+}
+
+/// The last batch axis into the rows: b must have no batch there.
+bool merge_into_rows(MatmulViews& v) {
+  const int batch = v.dst.dims.size() - 3;
+  if (v.b.dims[batch] != 1 || !is_mergeable(v.a, v.dst, batch) || !is_mergeable(v.dst, v.dst, batch)) return false;
+  for (const TensorDesc& bias : v.bias) {
+    if (!is_mergeable(bias, v.dst, batch)) return false;
+  }
+  merge(v.a, batch);
+  merge(v.dst, batch);
+  for (TensorDesc& bias : v.bias) merge(bias, batch);
+  v.b.dims.erase(batch);
+  v.b.strides.erase(batch);
+  return true;
+}
+
+}  // namespace
+
+MatmulViews matmul_views(const Problem& problem) {
+  MatmulViews v = of_equal_rank(problem);
+  for (int axis = v.dst.dims.size() - 3; axis >= 0; --axis) {
+    if (v.dst.dims[axis] != 1) continue;
+    for (TensorDesc* tensor : tensors_of(v)) {
+      tensor->dims.erase(axis);
+      tensor->strides.erase(axis);
+    }
+  }
+  for (int axis = v.dst.dims.size() - 4; axis >= 0; --axis) merge_batch_axes(v, axis);
+  while (v.dst.dims.size() > 2 && merge_into_rows(v)) continue;
+  return v;
+}
+
+}  // namespace partita::onednn

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which steps fuse_loops joins, and what their expressions become.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "src/base/text.hpp"
+#include "tests/support/graph_text.hpp"
+#include "tests/support/programs.hpp"
+
+namespace partita::test {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr std::string_view kAverage =
+    "AvgPoolBackward(%1) {src_shape=[1,1,4,4], strides=[2,2], kernel=[2,2], pads_begin=[0,0], pads_end=[0,0], "
+    "exclude_pad=true, data_format=NCX}";
+constexpr std::string_view kMaximum =
+    "MaxPoolBackward(%9: f32[1,1,4,4], %1) {strides=[2,2], kernel=[2,2], pads_begin=[0,0], pads_end=[0,0], "
+    "data_format=NCX}";
+
+TEST(fuse_loops, a_chain_becomes_one_loop) {
+  EXPECT_THAT(fused_steps("%1 = ReLU(%0: f32[4]); %2 = Exp(%1); %3 = Add(%2, %5: f32[4])"),
+              ElementsAre("ReLU 1 + Exp 2 + Add 3 | each: %0 = load in0; %1 = constant 0; %2 = max %0 %1; %3 = exp %2; "
+                          "%4 = load in1; %5 = add %3 %4; store out0 %5"));
+}
+
+TEST(fuse_loops, narrow_values_between_are_rounded_to_their_type) {
+  EXPECT_THAT(fused_steps("%1 = Exp(%0: bf16[4]); %2 = Tanh(%1)"),
+              ElementsAre("Exp 1 + Tanh 2 | each: %0 = load in0; %1 = exp %0; %2 = cast bf16 %1; %3 = tanh %2; "
+                          "store out0 %3"));
+}
+
+TEST(fuse_loops, quantized_values_between_are_saturated) {
+  EXPECT_THAT(fused_steps("%1: s8 = Quantize(%0: f32[4]) {scales=[0.5], zps=[1]}; %2: f32 = Dequantize(%1) {scales=[0.5], zps=[1]}"),
+              ElementsAre("Quantize 1 + Dequantize 2 | each: %0 = load in0; %1 = constant 0.5; %2 = div %0 %1; "
+                          "%3 = round %2; %4 = constant 1; %5 = add %3 %4; %6 = cast s8 %5; %7 = sub %6 %4; "
+                          "%8 = mul %7 %1; store out0 %8"));
+}
+
+TEST(fuse_loops, a_pooling_takes_the_loops_in_front_behind_or_both) {
+  const std::string average(kAverage), maximum(kMaximum);
+  EXPECT_THAT(fused_steps("%1 = Abs(%0: f32[1,1,2,2]); %2 = " + average),
+              ElementsAre("Abs 1 + AvgPoolBackward 2 | in front: %0 = load in1; %1 = abs %0"));
+  EXPECT_THAT(fused_steps("%2 = AvgPoolBackward(%1: f32[1,1,2,2]" + average.substr(average.find(')')) + "; %3 = Abs(%2)"),
+              ElementsAre("AvgPoolBackward 1 + Abs 2 | behind: %0 = skeleton; %1 = abs %0; store out0 %1"));
+  EXPECT_THAT(fused_steps("%0 = Exp(%8: f32[1,1,2,2]); %1 = Abs(%0); %2 = " + maximum + "; %3 = ReLUBackward(%9, %2)"),
+              ElementsAre("Exp 1 + Abs 2 + MaxPoolBackward 3 + ReLUBackward 4 | in front: %0 = load in2; %1 = exp %0; "
+                          "%2 = abs %1 | behind: %0 = skeleton; %1 = load in0; %2 = constant 0; %3 = gt %1 %2; "
+                          "%4 = select %3 %0 %2; store out0 %4"));
+}
+
+TEST(fuse_loops, a_forward_pooling_takes_the_loop_behind_it) {
+  EXPECT_THAT(fused_steps("%1 = MaxPool(%0: bf16[1,1,4,4]) {strides=[2,2], kernel=[2,2], pads_begin=[0,0], "
+                          "pads_end=[0,0], data_format=NCX}; %2: f32 = TypeCast(%1)"),
+              ElementsAre("MaxPool 1 + TypeCast 2 | behind: %0 = skeleton; %1 = cast bf16 %0; store out0 %1"));
+}
+
+TEST(fuse_loops, a_loop_that_also_feeds_the_source_stays_outside_of_a_pooling) {
+  EXPECT_THAT(fused_groups("%1 = Abs(%0: f32[1,1,4,4]); %2 = MaxPoolBackward(%1, %1) {strides=[1,1], kernel=[1,1], "
+                           "pads_begin=[0,0], pads_end=[0,0], data_format=NCX}"),
+              ElementsAre("Abs 1", "MaxPoolBackward 2"));
+}
+
+TEST(fuse_loops, a_gradient_that_is_needed_elsewhere_stays_outside_of_a_pooling) {
+  const std::string text = "%1 = Abs(%0: f32[1,1,2,2]); %2 = " + std::string(kAverage);
+  EXPECT_THAT(fused_groups(text, {1}), ElementsAre("Abs 1", "AvgPoolBackward 2"));
+}
+
+TEST(fuse_loops, an_inner_value_that_is_an_output_is_stored_in_the_same_walk) {
+  EXPECT_THAT(fused_steps("%1 = Exp(%0: f16[4]); %2 = Tanh(%1)", {1}),
+              ElementsAre("Exp 1 + Tanh 2 | each: %0 = load in0; %1 = exp %0; store out0 %1; %3 = cast f16 %1; "
+                          "%4 = tanh %3; store out1 %4"));
+}
+
+TEST(fuse_loops, a_value_that_two_loops_read_is_made_once) {
+  EXPECT_THAT(fused_steps("%1 = Exp(%0: f32[4]); %2 = Abs(%1); %3 = Tanh(%1)"),
+              ElementsAre("Exp 1 + Abs 2 + Tanh 3 | each: %0 = load in0; %1 = exp %0; %2 = abs %1; store out0 %2; "
+                          "%4 = tanh %1; store out1 %4"));
+}
+
+TEST(fuse_loops, one_loop_reads_two_results_of_another) {
+  EXPECT_THAT(fused_steps("%1 = Add(%0: f32[4], %9: f32[1]); %2 = Sigmoid(%1); %3 = Multiply(%1, %2)", {2}),
+              ElementsAre("Add 1 + Sigmoid 2 + Multiply 3 | each: %0 = load in0; %1 = load in1; %2 = add %0 %1; "
+                          "%3 = sigmoid %2; store out0 %3; %5 = mul %2 %3; store out1 %5"));
+}
+
+TEST(fuse_loops, a_diamond_through_a_product_is_not_joined) {
+  EXPECT_THAT(fused_groups("%1 = Abs(%0: f32[4,4]); %2 = MatMul(%1, %5: f32[4,4]); %3 = Add(%1, %2)"),
+              ElementsAre("Abs 1", "MatMul 2", "Add 3"));
+  EXPECT_THAT(fused_groups("%1 = Abs(%0: f32[4,4]); %2 = MatMul(%1, %5: f32[4,4]); %4 = MatMul(%2, %2); %3 = Add(%1, %4)"),
+              ElementsAre("Abs 1", "MatMul 2", "MatMul 3", "Add 4"));
+}
+
+TEST(fuse_loops, loops_join_across_steps_that_need_neither) {
+  EXPECT_THAT(fused_groups("%1 = Abs(%0: f32[4,4]); %2 = MatMul(%6: f32[4,4], %5: f32[4,4]); %3 = Add(%1, %2)"),
+              ElementsAre("MatMul 2", "Abs 1 + Add 3"));
+  EXPECT_THAT(fused_groups("%1 = Abs(%0: f32[4,4]); %2 = MatMul(%1, %5: f32[4,4]); %3 = Add(%1, %7: f32[4,4]); %4 = Exp(%2)"),
+              ElementsAre("Abs 1 + Add 3", "MatMul 2", "Exp 4"));
+}
+
+TEST(fuse_loops, a_result_that_is_broadcast_or_turned_behind_is_not_joined) {
+  EXPECT_THAT(fused_groups("%1 = Abs(%0: f32[1,4]); %2 = Add(%1, %5: f32[3,4])"), ElementsAre("Abs 1", "Add 2"));
+  EXPECT_THAT(fused_groups("%1 = Abs(%0: f32[4,4]); %2 = StaticTranspose(%1) {order=[1,0]}; %3 = Add(%1, %2)"),
+              ElementsAre("Abs 1 + StaticTranspose 2", "Add 3"));
+}
+
+TEST(fuse_loops, operands_that_are_broadcast_from_outside_do_not_hinder) {
+  EXPECT_THAT(fused_steps("%1 = Add(%0: f32[3,4], %5: f32[4]); %2 = Multiply(%1, %5)"),
+              ElementsAre("Add 1 + Multiply 2 | each: %0 = load in0; %1 = load in1; %2 = add %0 %1; %3 = mul %2 %1; "
+                          "store out0 %3"));
+}
+
+TEST(fuse_loops, integers_that_become_floats_are_converted) {
+  EXPECT_THAT(fused_steps("%1: s32 = GenIndex(%0: f32[2,3]) {axis=1}; %2: s32 = Add(%1, %5: s32[3]); "
+                          "%3: boolean = GreaterEqual(%2, %1); %4 = Select(%3, %0, %6: f32[1])"),
+              ElementsAre("GenIndex 1 + Add 2 + GreaterEqual 3 + Select 4 | each: %0 = index axis 1; %1 = load in0; "
+                          "%2 = add_s32 %0 %1; %3 = ge_s32 %2 %0; %4 = cast boolean %3; %5 = load in1; %6 = load in2; "
+                          "%7 = select %4 %5 %6; store out0 %7"));
+  EXPECT_THAT(fused_steps("%2: f32 = Add(%0: s32[4], %1: s32[4]); %3 = Abs(%2)"),
+              ElementsAre("Add 1 + Abs 2 | each: %0 = load in0; %1 = to_f32 %0; %2 = load in1; %3 = to_f32 %2; "
+                          "%4 = add %1 %3; %5 = abs %4; store out0 %5"));
+  EXPECT_THAT(fused_steps("%2: s32 = Add(%0: f32[4], %1: f32[4]); %4: s32 = Subtract(%2, %3: s32[4])"),
+              ElementsAre("Add 1 + Subtract 2 | each: %0 = load in0; %1 = load in1; %2 = add %0 %1; %3 = to_s32 %2; "
+                          "%4 = load in2; %5 = sub_s32 %3 %4; store out0 %5"));
+}
+
+TEST(fuse_loops, the_parts_of_a_concatenation_are_written_by_what_makes_them) {
+  EXPECT_THAT(fused_groups("%1 = Abs(%0: f32[2,3]); %2 = Exp(%5: f32[2,3]); %3 = Concat(%1, %2) {axis=1}; %4 = Tanh(%3)"),
+              ElementsAre("Abs 1 + Concat 3", "Exp 2 + Concat 3", "Tanh 4"));
+}
+
+TEST(fuse_loops, stops_before_a_loop_has_too_many_operands) {
+  std::string text = "%1 = Add(%0: f32[4], %101: f32[4])";
+  for (int i = 2; i <= 100; ++i) text += str("; %", i, " = Add(%", i - 1, ", %", 100 + i, ": f32[4])");
+  const Partition p = one_partition(final_graph_of(text));
+  Program program = lowered(p, ports_of(p));
+  fuse_loops(program);
+  EXPECT_EQ(program.steps.size(), 2u);
+  for (const Step& step : program.steps) EXPECT_LE(step.in.size(), 64u);
+}
+
+TEST(fuse_loops, stops_before_an_expression_is_too_long) {
+  std::string text = "%1 = Exp(%0: f32[4])";
+  for (int i = 2; i <= 400; ++i) text += str("; %", i, " = ", i % 2 ? "Exp" : "GELU", "(%", i - 1, ")");
+  const Partition p = one_partition(final_graph_of(text));
+  Program program = lowered(p, ports_of(p));
+  fuse_loops(program);
+  EXPECT_GT(program.steps.size(), 1u);
+  EXPECT_LT(program.steps.size(), 20u);
+  for (const Step& step : program.steps) EXPECT_LE(step.problem.back.code.size(), 512u);
+}
+
+}  // namespace
+}  // namespace partita::test

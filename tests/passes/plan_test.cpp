@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory plan: temporaries that live at one time lie apart, in-place pairs may really share memory.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "src/base/text.hpp"
+#include "src/ir/verify_op.hpp"
+#include "src/run/executable.hpp"
+#include "tests/support/graph_text.hpp"
+#include "tests/support/programs.hpp"
+#include "tests/support/random_graph.hpp"
+
+namespace partita::test {
+namespace {
+
+graph random_final_graph(uint64_t seed, std::vector<uint64_t>& kept) {
+  Random random(seed);
+  RandomGraph sketch = random_graph(random, static_cast<int>(random.whole(2, 14)));
+  graph g;
+  for (const op& o : sketch.ops) {
+    const Status s = g.add_op(o);
+    EXPECT_TRUE(s.ok()) << place_of(o) << s.text();
+  }
+  EXPECT_TRUE(g.finalize().ok());
+  kept = std::move(sketch.kept);
+  return g;
+}
+
+/// Walks the program and keeps, for each byte of the arena, which temporary was written there last.
+void expect_no_overwritten_temporary(const Program& p) {
+  std::vector<int> owner(p.arena_bytes, -1);
+  auto bytes_of = [&](int b) {
+    const auto begin = owner.begin() + static_cast<long>(p.buffers[static_cast<size_t>(b)].offset);
+    return std::span(begin, begin + static_cast<long>(p.buffers[static_cast<size_t>(b)].desc.size_bytes()));
+  };
+  auto is_temporary = [&](int b) {
+    return b != Step::kNoBuffer && p.buffers[static_cast<size_t>(b)].role == partita::Buffer::Role::temporary;
+  };
+  for (const Step& step : p.steps) {
+    for (int b : step.out) {
+      if (!is_temporary(b)) continue;
+      ASSERT_LE(p.buffers[static_cast<size_t>(b)].offset + p.buffers[static_cast<size_t>(b)].desc.size_bytes(), p.scratch_offset);
+      EXPECT_EQ(p.buffers[static_cast<size_t>(b)].offset % 64, 0u);
+      std::ranges::fill(bytes_of(b), b);
+    }
+    for (const auto* side : {&step.in, &step.out})
+      for (int b : *side) {
+        if (!is_temporary(b)) continue;
+        for (int found : bytes_of(b)) ASSERT_EQ(found, b) << text_of(step);
+      }
+    ASSERT_LE(p.scratch_offset + step.run.scratch_bytes, p.arena_bytes);
+  }
+}
+
+TEST(plan, temporaries_that_are_still_needed_are_never_overwritten) {
+  size_t temporaries = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE(str("seed ", seed));
+    std::vector<uint64_t> kept;
+    const graph g = random_final_graph(seed, kept);
+    const Partition p = one_partition(g);
+    Program program = lowered(p, ports_of(p));
+    if (seed % 2) fuse_loops(program);
+    make_kernels(program);
+    expect_no_overwritten_temporary(program);
+    for (const partita::Buffer& b : program.buffers) temporaries += b.role == partita::Buffer::Role::temporary;
+    ASSERT_FALSE(testing::Test::HasFailure());
+  }
+  EXPECT_GT(temporaries, 300u);
+}
+
+TEST(plan, a_chain_needs_two_temporaries_whatever_its_length) {
+  std::string text = "%1 = Exp(%0: f32[64])";
+  for (int i = 2; i <= 10; ++i) text += str("; %", i, " = Exp(%", i - 1, ")");
+  const Partition p = one_partition(final_graph_of(text));
+  Program program = lowered(p, ports_of(p));
+  make_kernels(program);
+  EXPECT_EQ(program.steps.size(), 10u);
+  EXPECT_EQ(program.arena_bytes, 2 * 64 * sizeof(float));
+}
+
+TEST(plan, scratch_lies_behind_the_temporaries) {
+  const Partition p = one_partition(final_graph_of("%1 = Exp(%0: f32[64]); %2 = Exp(%1)"));
+  Program program = lowered(p, ports_of(p));
+  make_kernels(program);
+  program.steps[1].run.scratch_bytes = 100;
+  plan_memory(program);
+  EXPECT_EQ(program.scratch_offset, 256u);
+  EXPECT_EQ(program.arena_bytes, 256u + 128u);
+}
+
+using Pairs = std::vector<std::pair<uint64_t, uint64_t>>;
+
+Pairs inplace_of(const Partition& p, const Ports& ports) {
+  Program program = lowered(p, ports);
+  fuse_loops(program);
+  make_kernels(program);
+  return program.inplace;
+}
+
+Pairs inplace_of(std::string_view text, const std::vector<uint64_t>& kept = {}) {
+  const Partition p = one_partition(final_graph_of(text), kept);
+  return inplace_of(p, ports_of(p));
+}
+
+TEST(inplace, needs_one_reading_at_the_same_places_and_elements_of_one_size) {
+  EXPECT_EQ(inplace_of("%1 = Exp(%0: f32[4])"), (Pairs{{0, 1}}));
+  EXPECT_EQ(inplace_of("%1: s32 = GenIndex(%0: f32[4]) {axis=0}"), Pairs{});
+  EXPECT_EQ(inplace_of("%1: bf16 = TypeCast(%0: f32[4])"), Pairs{});
+  EXPECT_EQ(inplace_of("%2: s32 = Add(%0: f32[4], %1: f32[4])"), (Pairs{{0, 2}}));
+  EXPECT_EQ(inplace_of("%1 = StaticTranspose(%0: f32[2,3]) {order=[1,0]}"), Pairs{});
+  EXPECT_EQ(inplace_of("%2 = Add(%0: f32[1,4], %1: f32[3,4])"), (Pairs{{1, 2}}));
+}
+
+TEST(inplace, leaves_inputs_alone_that_are_read_later) {
+  EXPECT_EQ(inplace_of("%1 = Exp(%0: f32[3,4]); %2 = ReduceSum(%0) {axes=[0]}"), Pairs{});
+  EXPECT_EQ(inplace_of("%1 = ReduceSum(%0: f32[3,4]) {axes=[0]}; %2 = Exp(%0)"), (Pairs{{0, 2}}));
+}
+
+TEST(inplace, leaves_constants_alone) {
+  const Partition p = one_partition(final_graph_of("%1 = Exp(%0: f32[4])"));
+  Ports ports = ports_of(p);
+  ports.inputs[0].property = Property::constant;
+  EXPECT_EQ(inplace_of(p, ports), Pairs{});
+}
+
+TEST(inplace, gives_each_input_away_once) {
+  EXPECT_EQ(inplace_of("%1 = Exp(%0: f32[4]); %2 = Abs(%1)", {1}).size(), 1u);
+}
+
+/// Executes with every pair sharing memory.
+Tensors executed_in_place(const Program& program, const Tensors& inputs) {
+  Executable e;
+  e.program = program;
+  std::vector<tensor> in, out;
+  Tensors made, read;
+  for (int b : program.inputs) {
+    const logical_tensor& desc = e.inputs.emplace_back(program.buffers[static_cast<size_t>(b)].desc);
+    Storage& copy = read[desc.id] = Storage(desc);
+    std::memcpy(copy.data.get(), inputs.at(desc.id).data.get(), copy.bytes);
+    in.push_back(copy.as_tensor());
+  }
+  for (int b : program.outputs) {
+    const logical_tensor& desc = e.outputs.emplace_back(program.buffers[static_cast<size_t>(b)].desc);
+    for (const auto& [from, to] : program.inplace)
+      if (to == desc.id) {
+        EXPECT_EQ(read.at(from).bytes, desc.size_bytes());
+        made[desc.id] = std::move(read.at(from));
+        made[desc.id].desc = desc;
+      }
+    if (!made.count(desc.id)) made[desc.id] = Storage(desc);
+    out.push_back(made[desc.id].as_tensor());
+  }
+  const Status s = run(e, stream(engine(), 2), in, out, nullptr);
+  EXPECT_TRUE(s.ok()) << s.text();
+  return made;
+}
+
+/// Empty where all elements hold the same bytes; gaps may differ.
+std::string element_difference(const Tensors& got, const Tensors& expected) {
+  for (const auto& [id, storage] : expected) {
+    const logical_tensor& t = storage.desc;
+    for (int64_t i = 0; i < t.elements(); ++i) {
+      int64_t at = 0, rest = i;
+      for (int d = t.rank(); d-- > 0; rest /= t.dims[d]) at += rest % t.dims[d] * t.strides[d];
+      const size_t size = bytes_for(t.dtype, 1), byte = static_cast<size_t>(at) * size;
+      if (std::memcmp(static_cast<const char*>(got.at(id).data.get()) + byte,
+                      static_cast<const char*>(storage.data.get()) + byte, size) != 0)
+        return str("tensor ", id, " (", t.text(), ") differs at element ", i);
+    }
+  }
+  return {};
+}
+
+TEST(inplace, pairs_give_the_same_results_in_shared_memory) {
+  size_t pairs = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE(str("seed ", seed));
+    std::vector<uint64_t> kept;
+    const graph g = random_final_graph(seed, kept);
+    const Partition p = one_partition(g, kept);
+    Ports ports = ports_of(p);
+    // Results in the layout of an input of their size can take its place.
+    for (logical_tensor& out : ports.outputs)
+      for (const logical_tensor& in : ports.inputs)
+        if (seed % 3 && in.dims == out.dims) out = logical_tensor(out.id, out.dtype, in.dims, in.strides);
+    Program program = lowered(p, ports);
+    fuse_loops(program);
+    make_kernels(program);
+    pairs += program.inplace.size();
+    const Tensors inputs = input_data(g, seed);
+    EXPECT_EQ(element_difference(executed_in_place(program, inputs), executed(program, inputs)), "");
+    ASSERT_FALSE(testing::Test::HasFailure());
+  }
+  EXPECT_GT(pairs, 50u);
+}
+
+}  // namespace
+}  // namespace partita::test

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole graphs as one lowered program, fused or not, run on repeatable data with the interpreter's kernels.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "partita/graph.hpp"
+#include "passes/partition.hpp"
+#include "passes/program.hpp"
+#include "src/harness/reference_run.hpp"
+
+namespace partita::test {
+
+/// All operators as one partition; values of `kept` become outputs beside those that nobody reads.
+Partition one_partition(const graph& g, const std::vector<uint64_t>& kept = {});
+
+/// Inputs and outputs to compile for: the ports, with layouts that were left open set to `any`.
+struct Ports {
+  std::vector<logical_tensor> inputs, outputs;
+  Given given() const { return {inputs, outputs, {}}; }
+};
+Ports ports_of(const Partition& partition);
+
+/// Lowered, without fusion; fails the test where it cannot be.
+Program lowered(const Partition& partition, const Ports& ports);
+/// The steps of the text's graph after fusion: "ReLU 1 + Exp 2 | each: %0 = load in0; ..".
+std::vector<std::string> fused_steps(std::string_view text, const std::vector<uint64_t>& kept = {});
+/// Only the operators of each step: "ReLU 1 + Exp 2".
+std::vector<std::string> fused_groups(std::string_view text, const std::vector<uint64_t>& kept = {});
+
+/// Repeatable data for every input of the graph.
+Tensors input_data(const graph& g, uint64_t seed);
+/// Loops and poolings through the interpreter, other steps through the first row that accepts; then planned.
+void make_kernels(Program& program);
+/// Runs a program that has kernels and a plan. Outputs start as 0xff bytes.
+Tensors executed(const Program& program, const Tensors& inputs, int threads = 1);
+/// Empty where all tensors hold the same bytes, gaps included.
+std::string bit_difference(const Tensors& got, const Tensors& expected);
+
+}  // namespace partita::test
