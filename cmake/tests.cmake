@@ -5,22 +5,18 @@ include(GoogleTest)
 find_package(GTest REQUIRED CONFIG)
 
 file(GLOB_RECURSE support CONFIGURE_DEPENDS tests/support/*.cpp)
-if(support)
-  add_library(partita_test_support OBJECT ${support})
-  target_link_libraries(partita_test_support PUBLIC partita_objects GTest::gmock)
-  target_compile_definitions(partita_test_support PUBLIC PARTITA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-endif()
+add_library(partita_test_support OBJECT ${support})
+target_link_libraries(partita_test_support PUBLIC partita_objects GTest::gmock)
+target_compile_definitions(partita_test_support PUBLIC PARTITA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 
-foreach(folder unit ops passes patterns kernels errors api golden io)
+foreach(folder api errors golden io kernels ops passes patterns unit)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS tests/${folder}/*.cpp)
-  if(sources)
-    add_executable(${folder}_tests ${sources})
-    target_link_libraries(${folder}_tests PRIVATE $<TARGET_NAME_IF_EXISTS:partita_test_support> partita_objects GTest::gmock_main)
-    target_compile_definitions(${folder}_tests PRIVATE PARTITA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-    gtest_discover_tests(${folder}_tests DISCOVERY_TIMEOUT 60 TEST_PREFIX ${folder}.
-                         WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  endif()
+  add_executable(${folder}_tests ${sources})
+  target_link_libraries(${folder}_tests PRIVATE partita_test_support partita_objects GTest::gmock_main)
+  gtest_discover_tests(${folder}_tests DISCOVERY_TIMEOUT 60 TEST_PREFIX ${folder}.
+                       WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 endforeach()
+
 # The command is tested from outside.
 target_compile_definitions(api_tests PRIVATE PARTITA_COMMAND="$<TARGET_FILE:partita_cli>")
 add_dependencies(api_tests partita_cli)

@@ -4,6 +4,7 @@
 
 #if PARTITA_JIT
 #include "kernels/jit/flat.hpp"
+#include "kernels/jit/pool_backward.hpp"
 #endif
 #include "kernels/kernel.hpp"
 #include "kernels/loop/interpreter.hpp"
@@ -63,6 +64,10 @@ constexpr std::array kPoolForward = {
 };
 
 constexpr std::array kPoolBackward = {
+#if PARTITA_JIT
+    jit_row<jit::make_pool_backward, Isa::avx512>("pool_backward_any_jit_avx512", StepKind::pool_backward, jit::refuse_pool_backward),
+    jit_row<jit::make_pool_backward, Isa::avx2>("pool_backward_any_jit_avx2", StepKind::pool_backward, jit::refuse_pool_backward),
+#endif
     native_row<onednn::plan_pool_backward>("pool_backward_float_onednn", StepKind::pool_backward),
     float_row<onednn::plan_pool_backward>("pool_backward_any_onednn_f32", StepKind::pool_backward),
     interpreter_row("pool_backward_any_interpreter", StepKind::pool_backward),
@@ -70,6 +75,10 @@ constexpr std::array kPoolBackward = {
 };
 
 constexpr std::array kMaxPoolBackward = {
+#if PARTITA_JIT
+    jit_row<jit::make_pool_backward, Isa::avx512>("max_pool_backward_any_jit_avx512", StepKind::max_pool_backward, jit::refuse_pool_backward),
+    jit_row<jit::make_pool_backward, Isa::avx2>("max_pool_backward_any_jit_avx2", StepKind::max_pool_backward, jit::refuse_pool_backward),
+#endif
     native_row<onednn::plan_max_pool_backward>("max_pool_backward_float_onednn", StepKind::max_pool_backward),
     float_row<onednn::plan_max_pool_backward>("max_pool_backward_any_onednn_f32", StepKind::max_pool_backward),
     interpreter_row("max_pool_backward_any_interpreter", StepKind::max_pool_backward),

@@ -144,9 +144,7 @@ class Matcher {
   /// The port that neither the chain nor a side takes.
   static int free_port(const Item& item, int entry, int ports) {
     for (int p = 0; p < ports; ++p) {
-      bool taken = p == entry;
-      for (const auto& side : item.sides) taken = taken || side.first == p;
-      if (!taken) return p;
+      if (p != entry && !is_side(item, p)) return p;
     }
     return -1;
   }
@@ -172,19 +170,23 @@ class Matcher {
   }
 
   bool place_producer(const Item& item, int v, const Next& next) {
-    const int p = value(v).producer;
+    const int p = v == kNoValue ? -1 : value(v).producer;
     if (p < 0 || !item.kinds.has(at(p).kind))
-      return item.min > 0 && refuse("tensor ", value(v).desc.id, " is not made by ", text_of(item.kinds));
+      return item.min > 0 && v != kNoValue && refuse("tensor ", value(v).desc.id, " is not made by ", text_of(item.kinds));
     if (!free(p)) return matched(p) ? false : refuse(place_of(at(p)), " belongs to another partition");
     const auto& in = graph_.in[static_cast<size_t>(p)];
-    for (int port = 0; port < std::max(1, static_cast<int>(in.size())); ++port) {
-      if (item.at >= 0 && port != item.at) continue;
-      const bool ok = place(item, p, port, [&](int) {
-        return next(port < static_cast<int>(in.size()) ? in[static_cast<size_t>(port)] : kNoValue);
-      });
-      if (ok) return true;
+    bool any = false;
+    for (int port = 0; port < static_cast<int>(in.size()); ++port) {
+      if (item.at >= 0 ? port != item.at : is_side(item, port)) continue;
+      any = true;
+      if (place(item, p, port, [&](int) { return next(in[static_cast<size_t>(port)]); })) return true;
     }
-    return false;
+    // Sides feed every port: nothing stands before this operator.
+    return !any && place(item, p, -1, [&](int) { return next(kNoValue); });
+  }
+
+  static bool is_side(const Item& item, int port) {
+    return std::any_of(item.sides.begin(), item.sides.end(), [&](const auto& side) { return side.first == port; });
   }
 
   int bound(std::string_view name) const {

@@ -10,6 +10,9 @@
 namespace partita::jit {
 namespace {
 
+/// An operation's operands and its result.
+constexpr int kLeastRegisters = 4;
+
 std::array<uint16_t, 3> operands_of(const Lane& lane) { return {lane.a, lane.b, lane.c}; }
 
 /// Moves stores that stand before a load behind the last load; returns the code with operands renumbered.
@@ -59,7 +62,7 @@ Body::Body(Emitter& emitter, const Lanes& lanes, int first_register, int end_reg
   for (size_t i = 0; i < code_.size(); ++i)
     if (code_[i].op == LaneOp::constant && !uses_[i].empty()) pinned_[i] = --next;
   const int all = end_;
-  bool fits = next > first_;
+  bool fits = next - first_ >= kLeastRegisters;
   if (fits) {
     end_ = next;
     State trial;

@@ -67,21 +67,25 @@ const char* plan_batch_norm_backward(const Problem& problem, const Target&, Prim
   const auto src = desc_of(channel_first(problem.in[0], problem.attrs));
   const auto diff_dst = desc_of(channel_first(problem.in[1], problem.attrs));
   const auto diff_src = desc_of(channel_first(problem.out[0], problem.attrs));
-  const normalization_flags flags = flags_of(gamma || diff_scale, diff_shift);
+  // asked for diff_src with gamma only, oneDNN 3.7 fails at execution: the gradient of gamma is always computed
+  const bool scale = gamma || diff_scale;
+  const normalization_flags flags = flags_of(scale, diff_shift);
   const auto hint = forward_desc(problem, src, src, flags);
   const dnnl::batch_normalization_backward::primitive_desc desc(
-      cpu_engine(), diff_scale ? prop_kind::backward : prop_kind::backward_data, diff_src, diff_dst, src,
+      cpu_engine(), scale ? prop_kind::backward : prop_kind::backward_data, diff_src, diff_dst, src,
       problem.attrs.f32(Attr::epsilon), flags, hint, plain_attr());
   std::vector<Operand> operands = {run.reads(DNNL_ARG_SRC, run.in(problem, 0), src),
                                    run.reads(DNNL_ARG_DIFF_DST, run.in(problem, 1), diff_dst),
                                    run.reads(DNNL_ARG_MEAN, run.in(problem, 2), desc.mean_desc()),
                                    run.reads(DNNL_ARG_VARIANCE, run.in(problem, 3), desc.variance_desc()),
                                    run.writes(DNNL_ARG_DIFF_SRC, run.out(problem, 0), diff_src)};
-  if (gamma || diff_scale) {
-    const Place scale = gamma ? run.in(problem, 4) : ones(run, elements(problem.in[2].dims));
-    operands.push_back(run.reads(DNNL_ARG_SCALE, scale, desc.weights_desc()));
+  if (scale) {
+    const dnnl::memory::desc vector = desc.diff_weights_desc();
+    const Place gammas = gamma ? run.in(problem, 4) : ones(run, elements(problem.in[2].dims));
+    operands.push_back(run.reads(DNNL_ARG_SCALE, gammas, desc.weights_desc()));
+    const Place gradient = diff_scale ? run.out(problem, 1) : run.scratch(vector.get_size());
+    operands.push_back(run.writes(DNNL_ARG_DIFF_SCALE, gradient, vector));
   }
-  if (diff_scale) operands.push_back(run.writes(DNNL_ARG_DIFF_SCALE, run.out(problem, 1), desc.diff_weights_desc()));
   if (diff_shift) operands.push_back(run.writes(DNNL_ARG_DIFF_SHIFT, run.out(problem, 2), desc.diff_weights_desc()));
   run.add(desc, std::move(operands));
   return nullptr;

@@ -16,6 +16,15 @@ TensorDesc aligned_slope(TensorDesc slope, const TensorDesc& src, const Attrs& a
   return slope;
 }
 
+/// True for a slope of the shape of src, one a channel, or a single one; what else oneDNN 3.7 takes it computes wrongly.
+bool is_common(const TensorDesc& slope, const TensorDesc& src) {
+  if (slope.dims == src.dims) return true;
+  for (int axis = 0; axis < src.dims.size(); ++axis) {
+    if (axis != 1 && slope.dims[axis] != 1) return false;
+  }
+  return true;
+}
+
 dnnl::memory::desc slope_desc(const TensorDesc& slope, const TensorDesc& src, const Attrs& attrs) {
   return desc_of(channel_first(aligned_slope(slope, src, attrs), attrs));
 }
@@ -24,6 +33,17 @@ dnnl::memory::desc slope_desc(const TensorDesc& slope, const TensorDesc& src, co
 
 const char* plan_prelu_backward(const Problem& problem, const Target&, PrimitiveRun& run) {
   const Attrs& attrs = problem.attrs;
+  const TensorDesc& model = problem.in[0];
+  const auto fits = [&](const TensorDesc& tensor) {
+    return tensor.dims.size() != model.dims.size() || in_same_order(tensor, model);
+  };
+  if (!std::all_of(problem.in.begin(), problem.in.end(), fits) ||
+      !std::all_of(problem.out.begin(), problem.out.end(), fits)) {
+    return "the axes of the tensors lie in different order in memory";
+  }
+  if (!is_common(channel_first(aligned_slope(problem.in[1], model, attrs), attrs), channel_first(model, attrs))) {
+    return "the slope is broadcast in an unusual way";
+  }
   const auto src = desc_of(channel_first(problem.in[0], attrs)), slope = slope_desc(problem.in[1], problem.in[0], attrs);
   const auto diff_dst = desc_of(channel_first(problem.in[2], attrs));
   const auto diff_src = desc_of(channel_first(problem.out[0], attrs));

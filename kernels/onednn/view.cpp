@@ -128,14 +128,32 @@ std::vector<int> axes_in_memory_order(const TensorDesc& tensor) {
   return order;
 }
 
-TensorDesc compact(TensorDesc tensor) {
-  const std::vector<int> order = axes_in_memory_order(tensor);
+bool in_same_order(const TensorDesc& a, const TensorDesc& b) {
+  return axes_in_memory_order(a) == axes_in_memory_order(b);
+}
+
+TensorDesc compact_like(const TensorDesc& model, TensorDesc tensor) {
+  const std::vector<int> order = axes_in_memory_order(model);
   int64_t stride = 1;
   for (auto axis = order.rbegin(); axis != order.rend(); ++axis) {
     tensor.strides[*axis] = stride;
     stride *= std::max<int64_t>(tensor.dims[*axis], 1);
   }
   tensor.offset = 0;
+  return tensor;
+}
+
+TensorDesc compact(TensorDesc tensor) {
+  const Dims before = tensor.strides;
+  const TensorDesc model = tensor;
+  tensor = compact_like(model, std::move(tensor));
+  if (tensor.strides == before) return tensor;
+  // the user's strides of axes of size 1 mean nothing, but oneDNN looks at them
+  const int last = tensor.dims.size() - 1;
+  for (int axis = last; axis >= 0; --axis) {
+    if (tensor.dims[axis] != 1) continue;
+    tensor.strides[axis] = axis == last ? 1 : tensor.dims[axis + 1] * tensor.strides[axis + 1];
+  }
   return tensor;
 }
 

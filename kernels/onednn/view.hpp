@@ -22,6 +22,8 @@ TensorDesc channel_first(const TensorDesc& tensor, const Attrs& attrs);
 /// O, I, X (groups 1) or G, O/G, I, X, for `weights_format` XIO, OIX and their ConvTranspose twins XOI, IOX, which name
 /// the same axes from the other side.
 TensorDesc weights_oix(const TensorDesc& weights, const Attrs& attrs);
+/// Without gaps, the axes in memory in the order of `model`'s.
+TensorDesc compact_like(const TensorDesc& model, TensorDesc tensor);
 /// Adds an axis of size 1 before axis `at`.
 TensorDesc with_unit_axis(TensorDesc tensor, int at);
 /// Drops order and gaps of memory: row-major strides, offset 0.
@@ -30,6 +32,8 @@ TensorDesc dense(TensorDesc tensor);
 TensorDesc compact(TensorDesc tensor);
 /// Axes from the widest stride to the narrowest.
 std::vector<int> axes_in_memory_order(const TensorDesc& tensor);
+/// True where the axes lie in the same order in both; some of oneDNN's kernels take that for granted.
+bool in_same_order(const TensorDesc& a, const TensorDesc& b);
 
 /// Sliding windows of a convolution or a pooling, per spatial axis. `dilations` are 0-based as oneDNN counts them; `end`
 /// is what makes oneDNN's size formula give the known output size, also where the operator rounded up.

@@ -19,7 +19,7 @@ Sizes random_sizes(Random& random) {
   std::vector<int64_t> spatial;
   for (int64_t i = random.whole(1, 3); i > 0; --i) {
     spatial.push_back(random.whole(1, 6));
-    sizes.large_spatial.push_back(random.whole(1, 9));
+    sizes.large_spatial.push_back(random.whole(sizes.large_spatial.empty() ? 2 : 1, 9));
   }
   sizes.small = activation_dims(batch, channels, spatial, sizes.channel_last);
   sizes.large = activation_dims(batch, channels, sizes.large_spatial, sizes.channel_last);
@@ -38,7 +38,7 @@ Problem random_resampling(Random& random, StepKind step, OpKind op, const Sizes&
 class onednn_resample : public testing::TestWithParam<Dtype> {};
 
 TEST_P(onednn_resample, interpolation_agrees_with_the_reference) {
-  for (uint64_t seed = 100; seed < 460; ++seed) {
+  for (uint64_t seed = 100; seed < 1100; ++seed) {
     Random random(seed);
     const Sizes sizes = random_sizes(random);
     Problem problem = random_resampling(random, StepKind::resample, OpKind::Interpolate, sizes);
@@ -50,7 +50,7 @@ TEST_P(onednn_resample, interpolation_agrees_with_the_reference) {
 }
 
 TEST_P(onednn_resample, gradient_agrees_with_the_reference) {
-  for (uint64_t seed = 200; seed < 560; ++seed) {
+  for (uint64_t seed = 200; seed < 1200; ++seed) {
     Random random(seed);
     const Sizes sizes = random_sizes(random);
     Problem problem = random_resampling(random, StepKind::resample_backward, OpKind::InterpolateBackward, sizes);
@@ -62,7 +62,7 @@ TEST_P(onednn_resample, gradient_agrees_with_the_reference) {
 }
 
 TEST_P(onednn_resample, gradients_of_prelu_agree_with_the_reference) {
-  for (uint64_t seed = 300; seed < 660; ++seed) {
+  for (uint64_t seed = 300; seed < 1300; ++seed) {
     Random random(seed);
     const Sizes sizes = random_sizes(random);
     const Dims& dims = sizes.large;
@@ -74,7 +74,8 @@ TEST_P(onednn_resample, gradients_of_prelu_agree_with_the_reference) {
     problem.in = {any_desc(GetParam(), dims, random), any_desc(GetParam(), slope, random),
                   any_desc(GetParam(), dims, random)};
     problem.out = {any_desc(GetParam(), dims, random), any_desc(GetParam(), slope, random)};
-    expect_rows_agree(problem, random, {.tolerance_factor = 4});
+    const bool common = slope.size() == 1 || slope == dims;
+    expect_rows_agree(problem, random, {.tolerance_factor = 4, .at_least = common ? 1 : 0});
     if (HasFailure()) return;
   }
 }

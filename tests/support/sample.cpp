@@ -36,7 +36,7 @@ class Sampler {
   bool coin() { return pick(0, 1) == 1; }
 
   logical_tensor fresh(Dtype dtype, const Dims& dims) { return logical_tensor(next_id_++, dtype, dims); }
-  logical_tensor image(Dtype dtype = Dtype::f32) { return fresh(dtype, {2, 4, 6, 6}); }
+  logical_tensor image(Dtype dtype = Dtype::f32) { return fresh(dtype, start_dims_); }
 
   /// How often an item is repeated.
   int count(const Item& item) { return static_cast<int>(pick(item.min, std::min(item.max, item.min + 2))); }
@@ -90,7 +90,10 @@ class Sampler {
     else if (item.sides.empty() || item.sides[0].first != entry) in[entry] = image(dtype);
     for (const auto& [port, chain] : item.sides) {
       const int at = port == patterns::kOther ? 1 - entry : port;
+      // Weights of convolutions have a shape of their own.
+      start_dims_ = at == 1 && (kind == Convolution || kind == ConvTranspose) ? Dims{4, 4, 3, 3} : kImage;
       in[at] = side(chain, dtype);
+      start_dims_ = kImage;
     }
     op made(0, kind);
     const logical_tensor out = fill(made, in, entry);
@@ -184,7 +187,10 @@ class Sampler {
     }
   }
 
+  static constexpr Dims kImage{2, 4, 6, 6};
+
   std::mt19937_64 random_;
+  Dims start_dims_ = kImage;
   uint64_t next_id_ = 100;
   std::map<std::string_view, logical_tensor> names_;
   std::vector<op> ops_;

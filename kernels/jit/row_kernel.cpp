@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writing of row kernels.
+#include "kernels/jit/row_kernel.hpp"
+
+#include <algorithm>
+
+#include "kernels/jit/expand.hpp"
+#include "kernels/transplant.hpp"
+#include "src/base/dtype.hpp"
+
+namespace partita::jit {
+
+const char* refuse_channel_rows(const TensorDesc& desc, bool output) {
+  if (output ? !Emitter::stores(desc.dtype) : !Emitter::loads(desc.dtype)) return "an operand's type has no generated conversion";
+  const int64_t step = desc.dims.back() == 1 ? 1 : desc.strides.back();
+  return step == 1 || (step == 0 && !output) ? nullptr : "an operand's channels are not next to each other";
+}
+
+ChannelRows channel_rows(const TensorDesc& desc) {
+  const int64_t each = bits_of(desc.dtype) / 8;
+  const int axes = desc.dims.size() - 2;
+  const auto stride = [&](int from_end) { return axes > from_end ? desc.strides[axes - from_end] * each : 0; };
+  return {desc.dtype, desc.dims.back() == 1 || desc.strides.back() == 1, desc.offset * each, desc.strides[0] * each, stride(2), stride(1), stride(0)};
+}
+
+ExprBuilder::Value RowKernelWriter::load(const RowOperand& operand) {
+  in_.push_back(operand);
+  return builder().load(static_cast<int>(in_.size()) - 1);
+}
+
+void RowKernelWriter::store(const RowOperand& operand, ExprBuilder::Value value) {
+  out_.push_back(operand);
+  builder().store(static_cast<int>(out_.size()) - 1, value);
+}
+
+ExprBuilder::Value RowKernelWriter::splice(const Expr& from, const std::vector<int>& in, const std::vector<RowOperand>& operands,
+                                           const std::vector<RowOperand>& outputs, int skeleton) {
+  Transplant t(from.code, expr_);
+  t.skeleton = skeleton;
+  t.in_map.assign(in.empty() ? 0 : static_cast<size_t>(in.back()) + 1, -1);
+  for (size_t k = 0; k < in.size(); ++k) {
+    t.in_map[static_cast<size_t>(in[k])] = static_cast<int>(in_.size());
+    in_.push_back(operands[k]);
+  }
+  for (const RowOperand& output : outputs) {
+    t.out_map.push_back(static_cast<int>(out_.size()));
+    out_.push_back(output);
+  }
+  const auto values = t.run();
+  return values.empty() ? ExprBuilder::Value{0} : values[from.result];
+}
+
+std::shared_ptr<const FlatKernel> RowKernelWriter::make(Isa isa, int64_t length, bool streaming) const {
+  Problem types;  // expansion asks for the operands' types alone
+  for (const RowOperand& o : in_) types.in.push_back({o.dtype, {}, {}, 0});
+  for (const RowOperand& o : out_) types.out.push_back({o.dtype, {}, {}, 0});
+  return std::make_shared<const FlatKernel>(isa, expanded(expr_, types), RowShape{length, in_, out_, streaming}, 0);
+}
+
+std::vector<int> loaded_operands(const Expr& expr) {
+  std::vector<int> list;
+  for (const Instr& in : expr.code)
+    if (in.op == ExprOp::load) list.push_back(in.imm);
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+  return list;
+}
+
+}  // namespace partita::jit
