@@ -32,7 +32,8 @@ void add_running(const Problem& problem, int old_port, int batch_port, int runni
 }
 
 dnnl::batch_normalization_forward::primitive_desc forward_desc(const Problem& problem, const dnnl::memory::desc& src,
-                                                               const dnnl::memory::desc& dst, normalization_flags flags) {
+                                                               const dnnl::memory::desc& dst,
+                                                               normalization_flags flags) {
   return {cpu_engine(), prop_kind::forward_training, src, dst, problem.attrs.f32(Attr::epsilon), flags, plain_attr()};
 }
 

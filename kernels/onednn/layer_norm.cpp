@@ -78,8 +78,8 @@ const char* plan_layer_norm_backward(const Problem& problem, const Target&, Prim
   const auto stat = statistics_desc(src);
   const float epsilon = problem.attrs.f32(Attr::epsilon);
   const normalization_flags flags = affine_flags(gamma || diffs, diffs);
-  const dnnl::layer_normalization_forward::primitive_desc hint(cpu_engine(), prop_kind::forward_training, src, src, stat,
-                                                               epsilon, flags, plain_attr());
+  const dnnl::layer_normalization_forward::primitive_desc hint(cpu_engine(), prop_kind::forward_training, src, src,
+                                                               stat, epsilon, flags, plain_attr());
   const dnnl::layer_normalization_backward::primitive_desc desc(
       cpu_engine(), diffs ? prop_kind::backward : prop_kind::backward_data, diff_src, diff_dst, src, stat, epsilon,
       flags, hint, plain_attr());

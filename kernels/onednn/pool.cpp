@@ -23,7 +23,8 @@ struct Pool {
 };
 
 Pool pool_of(const Problem& problem, const TensorDesc& wide_tensor, const TensorDesc& narrow_tensor) {
-  const TensorDesc wide = channel_first(wide_tensor, problem.attrs), narrow = channel_first(narrow_tensor, problem.attrs);
+  const TensorDesc wide = channel_first(wide_tensor, problem.attrs);
+  const TensorDesc narrow = channel_first(narrow_tensor, problem.attrs);
   const Dims kernel = problem.attrs.dims(Attr::kernel);
   return {desc_of(wide), desc_of(narrow), dims_of(kernel),
           windows_of(problem.attrs, wide.dims, narrow.dims, kernel)};
@@ -48,7 +49,8 @@ const char* plan_pool_forward(const Problem& problem, const Target&, PrimitiveRu
   const Pool p = pool_of(problem, problem.in[0], problem.out[0]);
   if (!p.windows.each_has_a_cell) return kEmptyWindow;
   run.add(forward_desc(problem, p, prop_kind::forward_inference),
-          {run.reads(DNNL_ARG_SRC, run.in(problem, 0), p.wide), run.writes(DNNL_ARG_DST, run.out(problem, 0), p.narrow)});
+          {run.reads(DNNL_ARG_SRC, run.in(problem, 0), p.wide),
+           run.writes(DNNL_ARG_DST, run.out(problem, 0), p.narrow)});
   return nullptr;
 }
 

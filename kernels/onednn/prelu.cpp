@@ -16,7 +16,8 @@ TensorDesc aligned_slope(TensorDesc slope, const TensorDesc& src, const Attrs& a
   return slope;
 }
 
-/// True for a slope of the shape of src, one a channel, or a single one; what else oneDNN 3.7 takes it computes wrongly.
+/// True for a slope of the shape of src, one a channel, or a single one; what else oneDNN 3.7 takes, it computes
+/// wrongly.
 bool is_common(const TensorDesc& slope, const TensorDesc& src) {
   if (slope.dims == src.dims) return true;
   for (int axis = 0; axis < src.dims.size(); ++axis) {
@@ -44,10 +45,10 @@ const char* plan_prelu_backward(const Problem& problem, const Target&, Primitive
   if (!is_common(channel_first(aligned_slope(problem.in[1], model, attrs), attrs), channel_first(model, attrs))) {
     return "the slope is broadcast in an unusual way";
   }
-  const auto src = desc_of(channel_first(problem.in[0], attrs)), slope = slope_desc(problem.in[1], problem.in[0], attrs);
+  const auto src = desc_of(channel_first(model, attrs)), slope = slope_desc(problem.in[1], model, attrs);
   const auto diff_dst = desc_of(channel_first(problem.in[2], attrs));
   const auto diff_src = desc_of(channel_first(problem.out[0], attrs));
-  const auto diff_slope = slope_desc(problem.out[1], problem.in[0], attrs);
+  const auto diff_slope = slope_desc(problem.out[1], model, attrs);
   const dnnl::prelu_forward::primitive_desc hint(cpu_engine(), dnnl::prop_kind::forward_training, src, slope, src,
                                                  plain_attr());
   const dnnl::prelu_backward::primitive_desc desc(cpu_engine(), src, slope, diff_src, diff_slope, diff_dst, hint,

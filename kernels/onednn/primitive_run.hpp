@@ -84,7 +84,8 @@ class PrimitiveRun {
     std::function<void(const Addresses&)> work;  // instead of a primitive
   };
   void append(const dnnl::primitive_desc_base& desc, std::vector<Argument> arguments, Scratchpad scratchpad);
-  void reorder(const Place& from, const dnnl::memory::desc& from_desc, const Place& to, const dnnl::memory::desc& to_desc);
+  void reorder(const Place& from, const dnnl::memory::desc& from_desc, const Place& to,
+               const dnnl::memory::desc& to_desc);
   static std::function<void(const Addresses&)> executed(const Step& step, const Place& scratchpad);
 
   std::vector<Step> steps_;

@@ -8,7 +8,7 @@ namespace {
 
 using dnnl::prop_kind;
 
-int axes_of_size_1(const TensorDesc& tensor) { return static_cast<int>(std::count(tensor.dims.begin(), tensor.dims.end(), 1)); }
+auto axes_of_size_1(const TensorDesc& tensor) { return std::count(tensor.dims.begin(), tensor.dims.end(), 1); }
 
 bool same_places(const TensorDesc& a, const TensorDesc& b) {
   for (int axis = 0; axis < a.dims.size(); ++axis) {
@@ -24,11 +24,13 @@ struct Views {
 };
 
 const char* find_views(const Attrs& attrs, const TensorDesc& from_tensor, const TensorDesc& to_tensor, Views& views) {
-  if (attrs.is(Attr::coordinate_transformation_mode, "align_corners")) return "oneDNN knows half_pixel coordinates only";
+  if (attrs.is(Attr::coordinate_transformation_mode, "align_corners")) return "oneDNN knows half_pixel only";
   const TensorDesc from = channel_first(from_tensor, attrs), to = channel_first(to_tensor, attrs);
   const TensorDesc& model = axes_of_size_1(from) < axes_of_size_1(to) ? from : to;
   views = {compact_like(model, from), compact_like(model, to)};
-  if (!same_places(views.from, from) || !same_places(views.to, to)) return "the tensors do not lie in one order without gaps";
+  if (!same_places(views.from, from) || !same_places(views.to, to)) {
+    return "the tensors do not lie in one order without gaps";
+  }
   // channel-first and channel-last cannot be told apart then, and oneDNN 3.7 mixes them up
   return elements(to.dims) == to.dims[0] * to.dims[1] ? "every channel has one element" : nullptr;
 }

@@ -32,8 +32,8 @@ const char* plan_softmax_backward(const Problem& problem, const Target&, Primiti
   if (!axis) return "`axis` is out of range";
   const auto diff_dst = desc_of(problem.in[0]), dst = desc_of(problem.in[1]), diff_src = desc_of(problem.out[0]);
   const dnnl::algorithm algorithm = algorithm_of(problem.op);
-  const dnnl::softmax_forward::primitive_desc hint(cpu_engine(), prop_kind::forward_training, algorithm, dst, dst, *axis,
-                                                   plain_attr());
+  const dnnl::softmax_forward::primitive_desc hint(cpu_engine(), prop_kind::forward_training, algorithm, dst, dst,
+                                                   *axis, plain_attr());
   const dnnl::softmax_backward::primitive_desc desc(cpu_engine(), algorithm, diff_src, diff_dst, dst, *axis, hint,
                                                     plain_attr());
   run.add(desc, {run.reads(DNNL_ARG_DIFF_DST, run.in(problem, 0), diff_dst),

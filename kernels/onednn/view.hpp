@@ -35,8 +35,8 @@ std::vector<int> axes_in_memory_order(const TensorDesc& tensor);
 /// True where the axes lie in the same order in both; some of oneDNN's kernels take that for granted.
 bool in_same_order(const TensorDesc& a, const TensorDesc& b);
 
-/// Sliding windows of a convolution or a pooling, per spatial axis. `dilations` are 0-based as oneDNN counts them; `end`
-/// is what makes oneDNN's size formula give the known output size, also where the operator rounded up.
+/// Sliding windows of a convolution or a pooling, per spatial axis. `dilations` are 0-based as oneDNN counts them;
+/// `end` is what makes oneDNN's size formula give the known output size, also where the operator rounded up.
 struct Windows {
   dnnl::memory::dims strides, dilations, begin, end;
   bool each_has_a_cell = true;  ///< no window lies completely in the padding

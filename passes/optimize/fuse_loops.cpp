@@ -33,6 +33,11 @@ bool same_place(const TensorDesc& a, const TensorDesc& b) {
   return a.dtype == b.dtype && a.dims == b.dims && a.strides == b.strides && a.offset == b.offset;
 }
 
+bool loads(const Expr& expr, int operand) {
+  return std::any_of(expr.code.begin(), expr.code.end(),
+                     [&](const Instr& in) { return in.op == ExprOp::load && in.imm == operand; });
+}
+
 class Fuser {
  public:
   explicit Fuser(Program& program) : p_(program) {}
@@ -165,7 +170,8 @@ class Fuser {
     if (m.problem.step != StepKind::loop || !is_pool(r.problem.step) || m.out.size() != 1) return false;
     const auto port = static_cast<size_t>(front_port(r.problem.step));
     if (r.in[port] != b || !same_place(r.problem.in[port], m.problem.out[0]) || !covers(m.problem.out[0], buffer(b))) return false;
-    if (std::count(r.in.begin(), r.in.end(), b) != 1 || needed_elsewhere(b, reader)) return false;
+    if (std::count(r.in.begin(), r.in.end(), b) != 1 || loads(r.problem.back, static_cast<int>(port))) return false;
+    if (needed_elsewhere(b, reader)) return false;
     if (m.in.size() + r.in.size() > kMaxOperands) return false;
     const int at = place(maker, reader);
     if (at < 0) return false;

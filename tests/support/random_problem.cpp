@@ -127,7 +127,8 @@ std::string damage(const Buffer& written) {
     std::fill_n(inside.begin() + static_cast<std::ptrdiff_t>(at), size, true);
   }
   for (size_t i = 0; i < inside.size(); ++i) {
-    if (!inside[i] && written.bytes.data()[i] != std::byte{kNanByte}) return str("byte ", i, " between the elements was written");
+    if (inside[i] || written.bytes.data()[i] == std::byte{kNanByte}) continue;
+    return str("byte ", i, " between the elements was written");
   }
   return {};
 }

@@ -59,7 +59,7 @@ Buffer random_buffer(const TensorDesc& desc, Random& random, Range range = {});
 /// Filled with a byte pattern that is NaN in every floating-point type.
 Buffer nan_buffer(const TensorDesc& desc);
 
-/// Empty where all elements agree, otherwise the first that does not. The tolerance is relative above 1, absolute below.
+/// Empty where all elements agree, otherwise the first that does not. The tolerance is relative above 1, else absolute.
 std::string difference(const Buffer& got, const Buffer& expected, double tolerance);
 /// Empty where the memory between the elements still holds what nan_buffer wrote.
 std::string damage(const Buffer& written);
