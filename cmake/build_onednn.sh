@@ -3,10 +3,10 @@
 # Builds oneDNN once per user, for machines whose packages have none that is new enough (Debian 12 has 2.6). The source
 # is Debian 13's package, fetched by apt from the machine's own mirror through a throw-away source list.
 # Usage: build_onednn.sh [--find]    prints the prefix of the finished build; --find: only if there is one
-set -euo pipefail
+set -eEuo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/partita
+cache=${XDG_CACHE_HOME:-~/.cache}/partita
 suite=trixie
 
 # The primitives Partita uses, and Debian's own choice of the micro-kernel API.
@@ -28,7 +28,12 @@ recipe=$({ uname -m; printf '%s\n' "$suite" "${options[@]}"; grep -v '^#' "$here
 recipe=${recipe:0:12}
 
 say() { printf 'oneDNN: %s\n' "$*" >&2; }
-die() { say "$*"; exit 1; }
+die() {
+  if [ -s "${work:-}/log" ]; then tail -n 30 "$work/log" >&2; fi
+  say "$*"
+  exit 1
+}
+trap 'die "failed at: $BASH_COMMAND"' ERR
 
 find_finished() { find "$cache" -maxdepth 1 -name "onednn-*-$recipe" 2>/dev/null | sort -V | tail -n 1 | grep .; }
 
@@ -37,14 +42,14 @@ debian_mirrors() {
   local codename
   codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-stable}")
   {
-    cat /etc/apt/sources.list.d/*.sources 2>/dev/null | awk -v RS= -v codename="$codename" '
+    { cat /etc/apt/sources.list.d/*.sources 2>/dev/null || true; } | awk -v RS= -v codename="$codename" '
       { uris = suites = ""; count = split($0, line, "\n")
         for (i = 1; i <= count; i++) {
           if (line[i] ~ /^URIs:/) uris = substr(line[i], 6)
           if (line[i] ~ /^Suites:/) suites = substr(line[i], 8) " "
         }
         if (index(" " suites, " " codename " ") || suites ~ / (old)?stable /) print uris }'
-    cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null |
+    { cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null || true; } |
       sed -nE "s/^deb +(\[[^]]*\] +)?([^ ]+) +($codename|stable|oldstable) .*/\2/p"
   } | tr -s ' ' '\n' | awk 'NF && !seen[$0]++'
 }
@@ -68,15 +73,12 @@ fetch_source() {
       return
     fi
   done
-  show_log
   die "no Debian mirror of this machine has the source; install oneDNN >= 3.5 and set PARTITA_ONEDNN_ROOT to its prefix"
 }
 
-show_log() { tail -n 30 "$work/log" >&2; }
-
 build() {
   cmake -G Ninja -S "$work/source" -B "$work/build" "${options[@]}" -DCMAKE_PROJECT_INCLUDE="$here/onednn_trim.cmake" \
-    >>"$work/log" 2>&1 || { show_log; die "its configuration failed"; }
+    >>"$work/log" 2>&1
   # In the background, so that a signal reaches this script at once. On a terminal ninja redraws its own line of
   # progress; elsewhere one line every 25 files is enough.
   local run=(ninja -C "$work/build" -j "$(nproc)")
@@ -85,13 +87,13 @@ build() {
   else "${run[@]}" > >(exec 9>&-; tee -a "$work/log" | awk 'NR % 25 == 0 { print; fflush() }' >&2) 2>&1 9>&- &
   fi
   compiler=$!
-  wait "$compiler" || { show_log; die "the build failed"; }
+  wait "$compiler" || die "the build failed"
   cmake --install "$work/build" --prefix "$work/prefix" --strip >>"$work/log" 2>&1
 }
 
 clean_up() {
   trap '' INT TERM HUP
-  if [ -n "${compiler:-}" ]; then kill "$compiler" 2>/dev/null && wait "$compiler" || true; fi
+  if [ -n "${compiler:-}" ] && kill "$compiler" 2>/dev/null; then wait "$compiler" || true; fi
   rm -rf "$work"
 }
 
@@ -119,7 +121,7 @@ trap 'exit 130' INT TERM HUP
 say "no version >= 3.5 on this machine: building one, once (about $((20 / $(nproc) + 1)) minutes)"
 fetch_source
 version=$(sed -nE 's/^Version: ([0-9.]+).*/\1/p' "$work"/download/*.dsc | head -n 1)
-dpkg --compare-versions "$version" ge 3.5 && dpkg --compare-versions "$version" lt 4 || die "version $version is not supported"
+[[ $version =~ ^3\.([7-9]|[1-9][0-9]) ]] || die "the mirror has version $version; Partita needs 3.7 or a later 3.x"
 build
 mv "$work/prefix" "$cache/onednn-$version-$recipe"
 say "built version $version in $((SECONDS / 60)) min $((SECONDS % 60)) s: $cache/onednn-$version-$recipe"

@@ -14,12 +14,13 @@ constexpr int32_t kSign = INT32_MIN;
 /// In the sum with this, the low bits of an f32 hold the other term as a whole number plus the exponent's bias:
 /// shifted up by the mantissa they are the bits of two to the power of it.
 constexpr float kBiasedWhole = 0x1.8p23f + 127;
-constexpr float kLn2 = 0x1.62e430p-1f;             // off by 2^-29, so whole multiples within the exponent range are safe
-constexpr float kLn2Rest = -0x1.05c610p-29f;       // ln 2 - kLn2
+constexpr float kLn2 = 0x1.62e430p-1f;
+constexpr float kLn2Rest = -0x1.05c610p-29f;  // ln 2 - kLn2
 constexpr float kLog2e = 0x1.715476p+0f;
 
-/// exp(r / 2) on [-ln 2, ln 2], relative error 3.1e-9.
-constexpr float kExpHalf[] = {1.0f, 0.5f, 0.124999985f, 0.0208331514f, 0.00260426616f, 0.00026152088f, 2.15957898e-05f};
+/// exp on [-ln 2, ln 2], relative error 1.4e-8.
+constexpr float kExp[] = {1.0f,          1.0f,           0.500000358f,   0.16666618f,
+                          0.041661229f,  0.00833592936f, 0.00141047477f, 0.000196307374f};
 /// expm1(2r) / r on [-ln 2 / 4, ln 2 / 4], relative error 1.4e-8.
 constexpr float kExpm1Double[] = {2.0f, 1.99999988f, 1.33332372f, 0.666678965f, 0.267720699f, 0.0887724534f};
 /// (log(1 + f) - f) / f^2 on [sqrt(1/2) - 1, sqrt(2) - 1], error relative to the logarithm 3.0e-8.
@@ -28,11 +29,12 @@ constexpr float kLogRest[] = {-0.49999994f,  0.333339691f, -0.250016183f, 0.1996
 /// log(1 + e) / e on [0, 1], relative error 5.3e-9.
 constexpr float kLog1p[] = {1.0f,           -0.499999315f, 0.333304703f,   -0.24958156f,  0.196931824f,
                             -0.153490216f,  0.106697984f,  -0.0575585775f, 0.0201483499f, -0.00330601609f};
-/// erf(x) / x = kErfAbove(x^2) / kErfBelow(x^2) on [-3.95, 3.95], relative error 5.4e-8, of which 5.2e-8 are the rounding
-/// of 2 / sqrt(pi).
-constexpr float kErfAbove[] = {1.12837911f,   0.199909374f,    0.0539008714f,
-                               0.00414255913f, 0.000287999486f, 1.90800574e-06f};
-constexpr float kErfBelow[] = {1.0f, 0.510496855f, 0.117941357f, 0.0157309882f, 0.00124378491f, 3.67796383e-05f};
+/// erf(x) / x - 1 in x^2 on [0, 0.95^2], error relative to erf 2.7e-8.
+constexpr float kErfSmall[] = {0.128379136f, -0.376124114f, 0.112810135f, -0.0267392397f,
+                              0.00495520839f, -0.000580718624f};
+/// The eighth root of erfc on [0.95, 4], error relative to erf 2.3e-8.
+constexpr float kErfcRoot[] = {1.00070703f,   -0.144561082f,   -0.0622228272f, -0.0107116234f,
+                               0.0126237152f, -0.00239795912f, 0.000142921868f};
 
 Value polynomial(LaneBuilder& b, Value x, std::span<const float> coefficients) {
   Value sum = b.constant(coefficients.back());
@@ -49,16 +51,15 @@ constexpr float kExpLowest = -104;
 /// From here on exp is infinite.
 constexpr float kExpHighest = 89;
 
-/// exp of kExpLowest <= x <= kExpHighest, or NaN. It squares exp(x / 2), which is 2^k exp(r / 2) with x = 2k ln 2 + r:
-/// 2^k is always a normal number, and the square rounds once, to infinity or to a denormal where that is the answer.
+/// exp of kExpLowest <= x <= kExpHighest, or NaN, is 2^k exp(r) 2^k with x = 2k ln 2 + r: 2^k is a normal number however
+/// small or large the result, and only the last product rounds to infinity or to a denormal.
 Value exp_within(LaneBuilder& b, Value x) {
   const Value biased = b.fma(x, b.constant(kLog2e / 2), b.constant(kBiasedWhole));
   const Value k = b.sub(biased, b.constant(kBiasedWhole));
   const Value rough = b.fnma(k, b.constant(2 * kLn2), x);
   const Value r = b.fnma(k, b.constant(2 * kLn2Rest), rough);
   const Value power = b.op(LaneOp::shl, biased, 0, 0, kMantissaBits);
-  const Value root = b.mul(polynomial(b, r, kExpHalf), power);
-  return b.mul(root, root);
+  return b.mul(b.mul(polynomial(b, r, kExp), power), power);
 }
 
 }  // namespace
@@ -99,12 +100,16 @@ Value tanh_of(LaneBuilder& b, Value x) {
   return b.div(expm1, b.add(expm1, b.constant(2)));
 }
 
+/// Small x: x + x P(x^2). Others: 1 - Q(|x|)^8 with the sign of x.
 Value erf_of(LaneBuilder& b, Value x) {
-  constexpr float kOne = 3.95f;  // erf of it is 1 in f32; rounding may carry the ratio a little beyond
-  const Value inside = at_least(b, -kOne, at_most(b, kOne, x));
-  const Value square = b.mul(inside, inside);
-  const Value above = b.mul(inside, polynomial(b, square, kErfAbove));
-  return at_least(b, -1, at_most(b, 1, b.div(above, polynomial(b, square, kErfBelow))));
+  constexpr float kSmall = 0.95f, kOne = 4;  // erf of the latter is 1 in f32
+  const Value size = b.op(LaneOp::and_, x, b.bits(INT32_MAX));
+  const Value small = b.fma(x, polynomial(b, b.mul(x, x), kErfSmall), x);
+  const Value root = polynomial(b, at_most(b, kOne, size), kErfcRoot);
+  const Value square = b.mul(root, root), fourth = b.mul(square, square);
+  const Value large = b.fnma(fourth, fourth, b.constant(1));
+  const Value with_sign = b.op(LaneOp::or_, large, b.op(LaneOp::and_, x, b.bits(kSign)));
+  return b.select(b.op(LaneOp::gt, b.constant(kSmall), size), small, with_sign);
 }
 
 /// exp(x) / (1 + exp(x)), which keeps its accuracy where the result is denormal.
@@ -120,6 +125,14 @@ Value softplus_of(LaneBuilder& b, Value x) {
   const Value e = exp_within(b, at_least(b, kExpLowest, negative));
   const Value log1p = b.mul(e, polynomial(b, e, kLog1p));
   return b.add(at_least(b, 0, x), log1p);
+}
+
+/// tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2) with e = exp(x)
+Value tanh_softplus_of(LaneBuilder& b, Value x) {
+  constexpr float kOne = 30;  // tanh of it is 1 in f32
+  const Value e = exp_within(b, at_least(b, kExpLowest, at_most(b, kOne, x)));
+  const Value n = b.fma(e, e, b.add(e, e));
+  return b.div(n, b.add(n, b.constant(2)));
 }
 
 }  // namespace partita::jit

@@ -43,6 +43,7 @@ const char* plan_batch_norm(const Problem& problem, const Target&, PrimitiveRun&
   const std::span<const TensorDesc> vectors_in(problem.in.begin() + 1, problem.in.end());
   const std::span<const TensorDesc> vectors_out(problem.out.begin() + 1, problem.out.end());
   if (problem.out.size() != 5) return "not all five outputs are asked for";
+  if (const char* reason = refuse_mixed_orders(problem)) return reason;
   if (!all_dense_floats(vectors_in) || !all_dense_floats(vectors_out)) return kVectorsNotDense;
   const bool scale = problem.in.size() > 3, shift = problem.in.size() > 4;
   const auto src = desc_of(channel_first(problem.in[0], problem.attrs));
@@ -63,6 +64,7 @@ const char* plan_batch_norm(const Problem& problem, const Target&, PrimitiveRun&
 const char* plan_batch_norm_backward(const Problem& problem, const Target&, PrimitiveRun& run) {
   const std::span<const TensorDesc> vectors_in(problem.in.begin() + 2, problem.in.end());
   const std::span<const TensorDesc> vectors_out(problem.out.begin() + 1, problem.out.end());
+  if (const char* reason = refuse_mixed_orders(problem)) return reason;
   if (!all_dense_floats(vectors_in) || !all_dense_floats(vectors_out)) return kVectorsNotDense;
   const bool gamma = problem.in.size() > 4, diff_scale = problem.out.size() > 1, diff_shift = problem.out.size() > 2;
   const auto src = desc_of(channel_first(problem.in[0], problem.attrs));

@@ -36,8 +36,8 @@ Windows windows_of(const Attrs& attrs, const Roles& roles) {
   return onednn::windows_of(attrs, roles.wide.dims, roles.narrow.dims, kernel);
 }
 
-constexpr const char* kUnusualWindows = "oneDNN reads out of bounds for such windows in this type";
 constexpr bool kAllowEmpty = true;
+constexpr const char* kUnusualWindows = "oneDNN reads out of bounds for such windows in this type";
 constexpr const char* kNoPrimitive = "oneDNN has no implementation for these types or sizes on this machine";
 constexpr const char* kEmptyWindow = "a window lies completely in the padding";
 
@@ -75,22 +75,20 @@ auto fastest(const Roles& roles, const Descs& have, const Describe& describe) ->
 }
 
 /// oneDNN's bf16 kernels multiply scratch memory they have not written by zero: what is left there must not be NaN.
-PrimitiveRun::Scratchpad scratchpad_for(const Roles& roles) {
-  return roles.wide.dtype == Dtype::f32 ? PrimitiveRun::Scratchpad::anything : PrimitiveRun::Scratchpad::zeros;
+PrimitiveRun::Scratchpad scratchpad_for(const Roles& roles, const Target& target) {
+  const bool f32_only = roles.wide.dtype == Dtype::f32 && target.fpmath == FpMath::strict;
+  return f32_only ? PrimitiveRun::Scratchpad::anything : PrimitiveRun::Scratchpad::zeros;
 }
 
 bool has_bias(const Problem& problem) { return problem.in.size() > 2; }
 
-memory::desc bias_desc(const Problem& problem) {
-  TensorDesc bias = problem.in[2];
-  return {dims_of(bias.dims), type_of(bias.dtype), dims_of(bias.strides)};
-}
+memory::desc bias_desc(const Problem& problem) { return has_bias(problem) ? desc_of(problem.in[2]) : memory::desc(); }
 
 dnnl::convolution_forward::primitive_desc forward_desc(const Descs& d, const memory::desc& bias, const Windows& w,
                                                        const dnnl::primitive_attr& attr, prop_kind kind,
                                                        bool allow_empty) {
-  return {cpu_engine(), kind,    dnnl::algorithm::convolution_direct, d.wide, d.weights, bias, d.narrow, w.strides,
-          w.dilations,  w.begin, w.end, attr, allow_empty};
+  return {cpu_engine(), kind,        dnnl::algorithm::convolution_direct, d.wide, d.weights, bias, d.narrow,
+          w.strides,    w.dilations, w.begin,                             w.end,  attr,      allow_empty};
 }
 
 const char* plan_transposed(const Problem& problem, const Target& target, PrimitiveRun& run) {
@@ -103,7 +101,7 @@ const char* plan_transposed(const Problem& problem, const Target& target, Primit
   std::swap(weights.dims[output_axis], weights.dims[output_axis + 1]);
   std::swap(weights.strides[output_axis], weights.strides[output_axis + 1]);
   const Descs have{desc_of(roles.wide), desc_of(roles.narrow), desc_of(weights)};
-  const memory::desc bias = has_bias(problem) ? bias_desc(problem) : memory::desc();
+  const memory::desc bias = bias_desc(problem);
   const auto desc = fastest(roles, have, [&](const Descs& d) {
     return dnnl::deconvolution_forward::primitive_desc(
         cpu_engine(), prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct, d.narrow, d.weights, bias,
@@ -115,7 +113,7 @@ const char* plan_transposed(const Problem& problem, const Target& target, Primit
       run.reads(DNNL_ARG_WEIGHTS, run.in(problem, 1), have.weights, desc.weights_desc()),
       run.writes(DNNL_ARG_DST, run.out(problem, 0), have.wide, desc.dst_desc())};
   if (has_bias(problem)) operands.push_back(run.reads(DNNL_ARG_BIAS, run.in(problem, 2), bias));
-  run.add(desc, std::move(operands), scratchpad_for(roles));
+  run.add(desc, std::move(operands), scratchpad_for(roles, target));
   return nullptr;
 }
 
@@ -126,7 +124,7 @@ const char* plan_convolution(const Problem& problem, const Target& target, Primi
   const Descs have = descs_of(roles);
   const Windows w = windows_of(problem.attrs, roles);
   if (!w.each_has_a_cell) return kEmptyWindow;
-  const memory::desc bias = has_bias(problem) ? bias_desc(problem) : memory::desc();
+  const memory::desc bias = bias_desc(problem);
   const auto desc = fastest(roles, have, [&](const Descs& d) {
     return forward_desc(d, bias, w, math_attr(target), prop_kind::forward_inference, kAllowEmpty);
   });
@@ -136,7 +134,7 @@ const char* plan_convolution(const Problem& problem, const Target& target, Primi
       run.reads(DNNL_ARG_WEIGHTS, run.in(problem, 1), have.weights, desc.weights_desc()),
       run.writes(DNNL_ARG_DST, run.out(problem, 0), have.narrow, desc.dst_desc())};
   if (has_bias(problem)) operands.push_back(run.reads(DNNL_ARG_BIAS, run.in(problem, 2), bias));
-  run.add(desc, std::move(operands), scratchpad_for(roles));
+  run.add(desc, std::move(operands), scratchpad_for(roles, target));
   return nullptr;
 }
 
@@ -157,7 +155,7 @@ const char* plan_convolution_backward_data(const Problem& problem, const Target&
   run.add(desc, {run.reads(DNNL_ARG_DIFF_DST, run.in(problem, 0), have.narrow, desc.diff_dst_desc()),
                  run.reads(DNNL_ARG_WEIGHTS, run.in(problem, 1), have.weights, desc.weights_desc()),
                  run.writes(DNNL_ARG_DIFF_SRC, run.out(problem, 0), have.wide, desc.diff_src_desc())},
-          scratchpad_for(roles));
+          scratchpad_for(roles, target));
   return nullptr;
 }
 
@@ -180,7 +178,7 @@ const char* plan_convolution_backward_weights(const Problem& problem, const Targ
   run.add(desc, {run.reads(DNNL_ARG_SRC, run.in(problem, wide), have.wide, desc.src_desc()),
                  run.reads(DNNL_ARG_DIFF_DST, run.in(problem, narrow), have.narrow, desc.diff_dst_desc()),
                  run.writes(DNNL_ARG_DIFF_WEIGHTS, run.out(problem, 0), have.weights, desc.diff_weights_desc())},
-          scratchpad_for(roles));
+          scratchpad_for(roles, target));
   return nullptr;
 }
 

@@ -48,6 +48,7 @@ const char* plan_layer_norm(const Problem& problem, const Target&, PrimitiveRun&
   if (const char* reason = refuse_axes(problem)) return reason;
   const std::span<const TensorDesc> vectors_in(problem.in.begin() + 1, problem.in.end());
   const std::span<const TensorDesc> vectors_out(problem.out.begin() + 1, problem.out.end());
+  if (const char* reason = refuse_mixed_orders(problem)) return reason;
   if (!all_dense_floats(vectors_in) || !all_dense_floats(vectors_out)) return kVectorsNotDense;
   const bool affine = problem.attrs.flag_or(Attr::use_affine, true), statistics = problem.out.size() > 2;
   const bool scale = affine && problem.in.size() > 1, shift = affine && problem.in.size() > 2;
@@ -71,6 +72,7 @@ const char* plan_layer_norm_backward(const Problem& problem, const Target&, Prim
   if (const char* reason = refuse_axes(problem)) return reason;
   const std::span<const TensorDesc> vectors_in(problem.in.begin() + 2, problem.in.end());
   const std::span<const TensorDesc> vectors_out(problem.out.begin() + 1, problem.out.end());
+  if (const char* reason = refuse_mixed_orders(problem)) return reason;
   if (!all_dense_floats(vectors_in) || !all_dense_floats(vectors_out)) return kVectorsNotDense;
   const bool affine = problem.attrs.flag_or(Attr::use_affine, true), diffs = problem.out.size() > 2;
   const bool gamma = affine && problem.in.size() > 4;

@@ -87,6 +87,13 @@ bool merge_into_rows(MatmulViews& v) {
   return true;
 }
 
+/// Strides of axes of size 1 as in a row-major matrix: merging may have left ones that oneDNN takes for an overlap.
+void settle_unit_axes(TensorDesc& tensor) {
+  const int row = tensor.dims.size() - 2, column = row + 1;
+  if (tensor.dims[column] == 1) tensor.strides[column] = 1;
+  if (tensor.dims[row] == 1) tensor.strides[row] = tensor.dims[column] * tensor.strides[column];
+}
+
 }  // namespace
 
 MatmulViews matmul_views(const Problem& problem) {
@@ -100,6 +107,7 @@ MatmulViews matmul_views(const Problem& problem) {
   }
   for (int axis = v.dst.dims.size() - 4; axis >= 0; --axis) merge_batch_axes(v, axis);
   while (v.dst.dims.size() > 2 && merge_into_rows(v)) continue;
+  for (TensorDesc* tensor : tensors_of(v)) settle_unit_axes(*tensor);
   return v;
 }
 

@@ -35,13 +35,7 @@ dnnl::memory::desc slope_desc(const TensorDesc& slope, const TensorDesc& src, co
 const char* plan_prelu_backward(const Problem& problem, const Target&, PrimitiveRun& run) {
   const Attrs& attrs = problem.attrs;
   const TensorDesc& model = problem.in[0];
-  const auto fits = [&](const TensorDesc& tensor) {
-    return tensor.dims.size() != model.dims.size() || in_same_order(tensor, model);
-  };
-  if (!std::all_of(problem.in.begin(), problem.in.end(), fits) ||
-      !std::all_of(problem.out.begin(), problem.out.end(), fits)) {
-    return "the axes of the tensors lie in different order in memory";
-  }
+  if (const char* reason = refuse_mixed_orders(problem)) return reason;
   if (!is_common(channel_first(aligned_slope(problem.in[1], model, attrs), attrs), channel_first(model, attrs))) {
     return "the slope is broadcast in an unusual way";
   }

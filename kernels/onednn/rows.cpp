@@ -13,7 +13,8 @@ namespace {
 const char* refuse_always(const Problem& problem) {
   if (problem.fused()) return "expressions around the primitive are not supported";
   if (problem.in.empty() || problem.out.empty()) return "the operator has no input or no output";
-  if (!is_floating(problem.in[0].dtype)) return "the input is not of a floating-point type";
+  const Dtype dtype = problem.in[0].dtype;
+  if (!is_floating(dtype) || dtype == Dtype::f64) return "the input is not of a floating-point type of at most 32 bits";
   for (const std::vector<TensorDesc>* side : {&problem.in, &problem.out}) {
     for (const TensorDesc& tensor : *side) {
       if (std::find(tensor.dims.begin(), tensor.dims.end(), 0) != tensor.dims.end()) return "a tensor has no elements";

@@ -18,6 +18,7 @@ dnnl::algorithm algorithm_of(OpKind op) {
 const char* plan_softmax(const Problem& problem, const Target&, PrimitiveRun& run) {
   if (problem.attrs.is(Attr::mode, "inf_as_zero")) return "oneDNN has no mode that turns slices of -inf into zeros";
   if (problem.out.size() > 1) return "oneDNN does not return the statistics";
+  if (const char* reason = refuse_mixed_orders(problem)) return reason;
   const std::optional<int> axis = normal_axis(problem.attrs.i64(Attr::axis), problem.in[0].dims.size());
   if (!axis) return "`axis` is out of range";
   const auto src = desc_of(problem.in[0]), dst = desc_of(problem.out[0]);
@@ -28,6 +29,7 @@ const char* plan_softmax(const Problem& problem, const Target&, PrimitiveRun& ru
 }
 
 const char* plan_softmax_backward(const Problem& problem, const Target&, PrimitiveRun& run) {
+  if (const char* reason = refuse_mixed_orders(problem)) return reason;
   const std::optional<int> axis = normal_axis(problem.attrs.i64(Attr::axis), problem.in[0].dims.size());
   if (!axis) return "`axis` is out of range";
   const auto diff_dst = desc_of(problem.in[0]), dst = desc_of(problem.in[1]), diff_src = desc_of(problem.out[0]);

@@ -128,8 +128,15 @@ std::vector<int> axes_in_memory_order(const TensorDesc& tensor) {
   return order;
 }
 
-bool in_same_order(const TensorDesc& a, const TensorDesc& b) {
-  return axes_in_memory_order(a) == axes_in_memory_order(b);
+const char* refuse_mixed_orders(const Problem& problem) {
+  const TensorDesc& model = problem.in[0];
+  const std::vector<int> order = axes_in_memory_order(model);
+  const auto fits = [&](const TensorDesc& tensor) {
+    return tensor.dims.size() != model.dims.size() || axes_in_memory_order(tensor) == order;
+  };
+  const bool all_fit = std::all_of(problem.in.begin(), problem.in.end(), fits) &&
+                       std::all_of(problem.out.begin(), problem.out.end(), fits);
+  return all_fit ? nullptr : "the axes of the tensors lie in different order in memory";
 }
 
 TensorDesc compact_like(const TensorDesc& model, TensorDesc tensor) {

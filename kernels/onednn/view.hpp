@@ -32,8 +32,9 @@ TensorDesc dense(TensorDesc tensor);
 TensorDesc compact(TensorDesc tensor);
 /// Axes from the widest stride to the narrowest.
 std::vector<int> axes_in_memory_order(const TensorDesc& tensor);
-/// True where the axes lie in the same order in both; some of oneDNN's kernels take that for granted.
-bool in_same_order(const TensorDesc& a, const TensorDesc& b);
+/// Declines a problem whose tensors of the rank of the first input lie in different order in memory: many of oneDNN's
+/// kernels take one order for granted without asking.
+const char* refuse_mixed_orders(const Problem& problem);
 
 /// Sliding windows of a convolution or a pooling, per spatial axis. `dilations` are 0-based as oneDNN counts them;
 /// `end` is what makes oneDNN's size formula give the known output size, also where the operator rounded up.

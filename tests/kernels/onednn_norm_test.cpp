@@ -150,8 +150,8 @@ INSTANTIATE_TEST_SUITE_P(types, onednn_norm,
                          testing::Values(Types{Dtype::f32, Dtype::f32}, Types{Dtype::bf16, Dtype::f32},
                                          Types{Dtype::f16, Dtype::f32}, Types{Dtype::bf16, Dtype::bf16}),
                          [](const auto& info) {
-                           const auto [data, vectors] = info.param;
-                           return std::string(name_of(data)) + "_" + std::string(name_of(vectors));
+                           const Types types = info.param;
+                           return std::string(name_of(types.data)) + "_" + std::string(name_of(types.vectors));
                          });
 
 }  // namespace

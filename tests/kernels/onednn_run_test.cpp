@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the oneDNN rows share: precision modes, use from several threads, and problems on which oneDNN 3.7 itself fails.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/support/random_windows.hpp"
+
+namespace partita::test {
+namespace {
+
+Problem matmul(Dtype dtype, const TensorDesc& a, const TensorDesc& b, const TensorDesc& dst) {
+  Problem problem = problem_for(StepKind::matmul, OpKind::MatMul);
+  problem.in = {a, b};
+  problem.out = {dst};
+  for (TensorDesc* tensor : {&problem.in[0], &problem.in[1], &problem.out[0]}) tensor->dtype = dtype;
+  return problem;
+}
+
+Problem convolution(Dtype dtype, const Geometry& geometry, int64_t groups, int64_t inputs, int64_t outputs) {
+  Problem problem = problem_for(StepKind::convolution, OpKind::Convolution);
+  problem.attrs = window_attrs(geometry, /*channel_last=*/false);
+  problem.attrs.set(Attr::groups, groups);
+  problem.attrs.set(Attr::weights_format, std::string("OIX"));
+  Dims weights{outputs, inputs / groups};
+  for (int64_t size : geometry.kernel) weights.push_back(size);
+  problem.in = {dense_desc(dtype, activation_dims(2, inputs, geometry.wide, false)), dense_desc(dtype, weights)};
+  problem.out = {dense_desc(dtype, activation_dims(2, outputs, geometry.narrow, false))};
+  return problem;
+}
+
+TEST(onednn_run, lower_precision_modes_stay_within_their_precision) {
+  Random random(1);
+  for (const FpMath mode : {FpMath::bf16, FpMath::f16, FpMath::any, FpMath::tf32}) {
+    const Target target{.fpmath = mode};
+    const TensorDesc square = dense_desc(Dtype::f32, {16, 16});
+    expect_rows_agree(matmul(Dtype::f32, square, square, square), random,
+                      {.tolerance_factor = 1000, .target = target});
+    const Geometry same{.wide = {6, 6}, .narrow = {6, 6}, .kernel = {3, 3}, .strides = {1, 1}, .dilations = {1, 1},
+                        .pads_begin = {1, 1}, .pads_end = {1, 1}, .leftover = {0, 0}};
+    expect_rows_agree(convolution(Dtype::f32, same, 1, 16, 16), random, {.tolerance_factor = 1000, .target = target});
+  }
+}
+
+TEST(onednn_run, one_kernel_serves_several_threads_at_once) {
+  Random random(2);
+  const Problem problem = matmul(Dtype::f16, dense_desc(Dtype::f16, {24, 32}), dense_desc(Dtype::f16, {32, 40}),
+                                 dense_desc(Dtype::f16, {24, 40}));
+  std::vector<std::thread> threads;
+  const Result<Picked> picked = pick_kernel(problem, {});
+  ASSERT_TRUE(picked.ok());
+  const auto run = picked->kernel->make(problem, {});
+  ASSERT_TRUE(run.ok()) << run.status().text();
+  const Buffer a = random_buffer(problem.in[0], random), b = random_buffer(problem.in[1], random);
+  const auto compute = [&](Buffer& dst) {
+    GuardedMemory scratch((run->scratch_bytes + 63) / 64 * 64, 0);
+    const void* in[] = {a.data(), b.data()};
+    void* out[] = {dst.data()};
+    return run->call({in, out, scratch.data()});
+  };
+  Buffer expected = nan_buffer(problem.out[0]);
+  ASSERT_TRUE(compute(expected).ok());
+  std::vector<Buffer> results;
+  for (int i = 0; i < 4; ++i) results.push_back(nan_buffer(problem.out[0]));
+  for (Buffer& result : results) {
+    threads.emplace_back([&] {
+      for (int repeat = 0; repeat < 20; ++repeat) EXPECT_TRUE(compute(result).ok());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const Buffer& result : results) EXPECT_EQ(difference(result, expected, 0), "");
+}
+
+TEST(onednn_run, a_batch_axis_of_size_1_beside_shared_weights_is_merged) {
+  Random random(3);
+  expect_rows_agree(matmul(Dtype::f32, dense_desc(Dtype::f32, {3, 1, 7, 13}), dense_desc(Dtype::f32, {1, 1, 13, 4}),
+                           dense_desc(Dtype::f32, {3, 1, 7, 4})), random);
+}
+
+TEST(onednn_run, matrices_that_interleave_are_copied) {
+  Random random(4);
+  TensorDesc b = dense_desc(Dtype::f32, {3, 17, 10});
+  b.strides = {10, 30, 1};
+  const Problem problem = matmul(Dtype::f32, dense_desc(Dtype::f32, {3, 4, 17}), b, dense_desc(Dtype::f32, {3, 4, 10}));
+  expect_rows_agree(problem, random);
+  const Result<Picked> picked = pick_kernel(problem, {});
+  ASSERT_TRUE(picked.ok());
+  EXPECT_STREQ(picked->kernel->name, "matmul_any_onednn_f32");
+}
+
+TEST(onednn_run, groups_of_one_input_channel_are_computed_right_in_bf16) {
+  Random random(5);
+  const std::vector<int64_t> ones = {1, 1, 1};
+  const Geometry geometry{.wide = {1, 9, 4}, .narrow = {1, 9, 4}, .kernel = {3, 3, 3}, .strides = ones,
+                          .dilations = ones, .pads_begin = ones, .pads_end = ones, .leftover = {0, 0, 0}};
+  expect_rows_agree(convolution(Dtype::bf16, geometry, 3, 3, 15), random, {.tolerance_factor = 2});
+}
+
+TEST(onednn_run, windows_without_a_cell_are_left_to_the_reference) {
+  Random random(6);
+  const Geometry geometry{.wide = {1}, .narrow = {2}, .kernel = {1}, .strides = {3}, .dilations = {1},
+                          .pads_begin = {2}, .pads_end = {2}, .leftover = {0}};
+  const Problem problem = convolution(Dtype::f32, geometry, 1, 16, 16);
+  const Result<Picked> picked = pick_kernel(problem, {});
+  ASSERT_TRUE(picked.ok());
+  EXPECT_STREQ(picked->kernel->name, "convolution_any_ref");
+  EXPECT_EQ(picked->refused[0].second, "a window lies completely in the padding");
+}
+
+}  // namespace
+}  // namespace partita::test
