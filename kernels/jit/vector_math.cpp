@@ -51,8 +51,8 @@ constexpr float kExpLowest = -104;
 /// From here on exp is infinite.
 constexpr float kExpHighest = 89;
 
-/// exp of kExpLowest <= x <= kExpHighest, or NaN, is 2^k exp(r) 2^k with x = 2k ln 2 + r: 2^k is a normal number however
-/// small or large the result, and only the last product rounds to infinity or to a denormal.
+/// exp of kExpLowest <= x <= kExpHighest, or NaN, is 2^k exp(r) 2^k with x = 2k ln 2 + r: 2^k is a normal number
+/// however small or large the result, and only the last product rounds to infinity or to a denormal.
 Value exp_within(LaneBuilder& b, Value x) {
   const Value biased = b.fma(x, b.constant(kLog2e / 2), b.constant(kBiasedWhole));
   const Value k = b.sub(biased, b.constant(kBiasedWhole));
