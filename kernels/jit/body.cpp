@@ -54,8 +54,12 @@ struct Body::State {
 
 Body::Body(Emitter& emitter, const Lanes& lanes, int first_register, int end_register, const Xbyak::RegExp& spill)
     : e_(emitter), code_(loads_first(lanes.code)), uses_(code_.size()), first_(first_register), end_(end_register), spill_(spill) {
-  for (size_t i = 0; i < code_.size(); ++i)
+  // Backwards, so that what only dead operations read is dead as well.
+  for (size_t i = code_.size(); i-- > 0;) {
+    if (code_[i].op != LaneOp::store && uses_[i].empty()) continue;
     for (int k = 0; k < lane_operands(code_[i].op); ++k) uses_[operands_of(code_[i])[static_cast<size_t>(k)]].push_back(i);
+  }
+  for (auto& uses : uses_) std::reverse(uses.begin(), uses.end());
   pinned_.assign(code_.size(), -1);
   // Constants first: keep them in registers if everything else still fits.
   int next = end_;

@@ -59,7 +59,10 @@ class Expander {
       case ExprOp::reciprocal: return b_.div(b_.constant(1), a);
       case ExprOp::exp: return exp_of(b_, a);
       case ExprOp::log: return log_of(b_, a);
-      case ExprOp::tanh: return tanh_of(b_, a);
+      case ExprOp::tanh:
+        // In one, for Mish: the softplus itself is dropped where nobody else reads it.
+        if (expr_.code[in.a].op == ExprOp::softplus) return tanh_softplus_of(b_, value_[expr_.code[in.a].a]);
+        return tanh_of(b_, a);
       case ExprOp::erf: return erf_of(b_, a);
       case ExprOp::round: return b_.op(LaneOp::round, a);
       case ExprOp::floor: return b_.op(LaneOp::floor, a);
