@@ -17,7 +17,8 @@ enum class ExprOp : uint8_t {
   constant,  ///< the f32 in `value`
   index_s32, ///< coordinate along axis imm of the loop's space
   add, sub, mul, div, max, min,  ///< max/min: NaN in either gives NaN
-  neg, abs, square, sqrt, reciprocal, exp, log, tanh, erf, round, floor, sigmoid, softplus,  ///< softplus: log(1 + exp(a))
+  neg, abs, square, sqrt, reciprocal, exp, log, tanh, erf, round, floor, sigmoid,
+  softplus,  ///< log(1 + exp(a))
   pow,       ///< a to the power of b
   ge, gt, eq,                    ///< 1.0 or 0.0
   select,    ///< a != 0 ? b : c

@@ -23,9 +23,8 @@ const char* refuse_reference(const Problem& problem, const Target&) {
 }
 
 Result<Run> make_reference(const Problem& problem, const Target&) {
-  return Run{.call = [problem, compute = reference_of(problem.op)](const RunArgs& args) {
-    return compute(problem, args);
-  }};
+  return Run{
+      .call = [problem, compute = reference_of(problem.op)](const RunArgs& args) { return compute(problem, args); }};
 }
 
 constexpr Kernel reference_row(const char* name, StepKind step) {
@@ -65,8 +64,10 @@ constexpr std::array kPoolForward = {
 
 constexpr std::array kPoolBackward = {
 #if PARTITA_JIT
-    jit_row<jit::make_pool_backward, Isa::avx512>("pool_backward_any_jit_avx512", StepKind::pool_backward, jit::refuse_pool_backward),
-    jit_row<jit::make_pool_backward, Isa::avx2>("pool_backward_any_jit_avx2", StepKind::pool_backward, jit::refuse_pool_backward),
+    jit_row<jit::make_pool_backward, Isa::avx512>("pool_backward_any_jit_avx512", StepKind::pool_backward,
+                                                  jit::refuse_pool_backward),
+    jit_row<jit::make_pool_backward, Isa::avx2>("pool_backward_any_jit_avx2", StepKind::pool_backward,
+                                                jit::refuse_pool_backward),
 #endif
     native_row<onednn::plan_pool_backward>("pool_backward_float_onednn", StepKind::pool_backward),
     float_row<onednn::plan_pool_backward>("pool_backward_any_onednn_f32", StepKind::pool_backward),
@@ -76,8 +77,10 @@ constexpr std::array kPoolBackward = {
 
 constexpr std::array kMaxPoolBackward = {
 #if PARTITA_JIT
-    jit_row<jit::make_pool_backward, Isa::avx512>("max_pool_backward_any_jit_avx512", StepKind::max_pool_backward, jit::refuse_pool_backward),
-    jit_row<jit::make_pool_backward, Isa::avx2>("max_pool_backward_any_jit_avx2", StepKind::max_pool_backward, jit::refuse_pool_backward),
+    jit_row<jit::make_pool_backward, Isa::avx512>("max_pool_backward_any_jit_avx512", StepKind::max_pool_backward,
+                                                  jit::refuse_pool_backward),
+    jit_row<jit::make_pool_backward, Isa::avx2>("max_pool_backward_any_jit_avx2", StepKind::max_pool_backward,
+                                                jit::refuse_pool_backward),
 #endif
     native_row<onednn::plan_max_pool_backward>("max_pool_backward_float_onednn", StepKind::max_pool_backward),
     float_row<onednn::plan_max_pool_backward>("max_pool_backward_any_onednn_f32", StepKind::max_pool_backward),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backtracking matcher over chains; entry: match_at(). Chains are followed forwards from the first operator, side chains
-// backwards from the value they feed.
+// Backtracking matcher over chains; entry: match_at(). Chains are followed forwards from the first operator, side
+// chains backwards from the value they feed.
 #include "passes/match.hpp"
 
 #include <algorithm>
@@ -40,7 +40,9 @@ class Matcher {
     const auto& out = graph_.out[static_cast<size_t>(op_index)];
     return out.empty() ? kNoValue : out[0];
   }
-  bool matched(int op_index) const { return std::find(match_.ops.begin(), match_.ops.end(), op_index) != match_.ops.end(); }
+  bool matched(int op_index) const {
+    return std::find(match_.ops.begin(), match_.ops.end(), op_index) != match_.ops.end();
+  }
   bool free(int op_index) const { return groups_.of[static_cast<size_t>(op_index)] < 0 && !matched(op_index); }
 
   /// Keeps the reason of the attempt that got furthest.
@@ -130,8 +132,10 @@ class Matcher {
     if (index == item.sides.size()) return done();
     auto [port, chain] = std::pair<int, const Pat&>(item.sides[index].first, item.sides[index].second);
     const auto& in = graph_.in[static_cast<size_t>(i)];
-    if (port == patterns::kOther) port = free_port(item, entry, static_cast<int>(in.size()));
-    else if (swapped && port < 2) port = 1 - port;
+    if (port == patterns::kOther)
+      port = free_port(item, entry, static_cast<int>(in.size()));
+    else if (swapped && port < 2)
+      port = 1 - port;
     if (port == entry) return false;
     if (port < 0 || port >= static_cast<int>(in.size())) {
       if (optional(chain)) return sides(item, i, entry, index + 1, swapped, done);
@@ -172,7 +176,8 @@ class Matcher {
   bool place_producer(const Item& item, int v, const Next& next) {
     const int p = v == kNoValue ? -1 : value(v).producer;
     if (p < 0 || !item.kinds.has(at(p).kind))
-      return item.min > 0 && v != kNoValue && refuse("tensor ", value(v).desc.id, " is not made by ", text_of(item.kinds));
+      return item.min > 0 && v != kNoValue &&
+             refuse("tensor ", value(v).desc.id, " is not made by ", text_of(item.kinds));
     if (!free(p)) return matched(p) ? false : refuse(place_of(at(p)), " belongs to another partition");
     const auto& in = graph_.in[static_cast<size_t>(p)];
     bool any = false;
@@ -198,7 +203,8 @@ class Matcher {
   bool named(const Item& item, int v, const Next& next) {
     const std::string_view name = item.bind.empty() ? item.same : item.bind;
     const int known = bound(name);
-    if (known != kNoValue) return known == v ? next(v) : refuse("two places must read one value `", name, "` and do not");
+    if (known != kNoValue)
+      return known == v ? next(v) : refuse("two places must read one value `", name, "` and do not");
     if (item.bind.empty() || v == kNoValue) return refuse("value `", name, "` is not known");
     match_.bound.emplace_back(item.bind, v);
     if (next(v)) return true;
@@ -222,7 +228,8 @@ class Matcher {
         if (!matched(use.op))
           return refuse("the result of ", place_of(at(i)), " is also used by ", place_of(at(use.op)));
     }
-    if (makes_cycle(graph_, match_.ops, groups_)) return refuse("the group would depend on itself through operators outside");
+    if (makes_cycle(graph_, match_.ops, groups_))
+      return refuse("the group would depend on itself through operators outside");
     const char* reason = pattern_.refuse ? pattern_.refuse(graph_, match_) : nullptr;
     return reason ? refuse(reason) : true;
   }

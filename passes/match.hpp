@@ -13,9 +13,9 @@ namespace partita {
 
 /// What a pattern found.
 struct Match {
-  std::vector<int> ops;  ///< operator indices in the order they were matched
+  std::vector<int> ops;                                 ///< operator indices in the order they were matched
   std::vector<std::pair<std::string_view, int>> bound;  ///< name -> value
-  std::vector<int> ends; ///< last operator of each chain: their results may be used outside
+  std::vector<int> ends;  ///< last operator of each chain: their results may be used outside
 };
 
 /// Why the best attempt of a pattern at one operator stopped.
@@ -32,7 +32,8 @@ struct Groups {
 
 /// Tries `pattern` with its chain starting at operator `start`. On success fills `match`; on failure fills `refusal`
 /// where it is not null. Rules kept for every pattern: each operator is in one group; a value between matched operators
-/// is not used outside (unless the pattern allows it); no cycle between groups arises. Bounded in time by a limit on attempts.
+/// is not used outside (unless the pattern allows it); no cycle between groups arises. Bounded in time by a limit on
+/// attempts.
 bool match_at(const FinalGraph& graph, const patterns::Pattern& pattern, int start, const Groups& groups, Match& match,
               Refusal* refusal);
 

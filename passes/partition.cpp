@@ -81,11 +81,12 @@ void add_ports(const FinalGraph& graph, const std::vector<int>& ops, const Claim
   auto inside = [&](int i) { return i >= 0 && claims.groups.of[static_cast<size_t>(i)] == group; };
   for (int i : ops) {
     for (int v : graph.in[static_cast<size_t>(i)])
-      if (const Value& value = graph.values[static_cast<size_t>(v)]; !inside(value.producer)) p.inputs.push_back(value.desc);
+      if (const Value& value = graph.values[static_cast<size_t>(v)]; !inside(value.producer))
+        p.inputs.push_back(value.desc);
     for (int v : graph.out[static_cast<size_t>(i)]) {
       const Value& value = graph.values[static_cast<size_t>(v)];
-      const bool outside = value.uses.empty() ||
-                           std::any_of(value.uses.begin(), value.uses.end(), [&](const Use& u) { return !inside(u.op); });
+      const bool outside = value.uses.empty() || std::any_of(value.uses.begin(), value.uses.end(),
+                                                             [&](const Use& u) { return !inside(u.op); });
       if (outside) p.outputs.push_back(value.desc);
     }
   }
@@ -110,8 +111,9 @@ Partition make_partition(const FinalGraph& graph, const Claims& claims, int grou
   p.fpmath = settings.fpmath;
   p.apply_to_int = settings.apply_to_int;
   std::vector<int> ops = claims.groups.members[static_cast<size_t>(group)];
-  std::sort(ops.begin(), ops.end(),
-            [&](int a, int b) { return graph.position[static_cast<size_t>(a)] < graph.position[static_cast<size_t>(b)]; });
+  std::sort(ops.begin(), ops.end(), [&](int a, int b) {
+    return graph.position[static_cast<size_t>(a)] < graph.position[static_cast<size_t>(b)];
+  });
   for (int i : ops) {
     p.ops.push_back(graph.ops[static_cast<size_t>(i)]);
     p.attrs.push_back(graph.attrs[static_cast<size_t>(i)]);

@@ -15,17 +15,17 @@ namespace partita {
 
 /// Immutable once made; owns copies, so it outlives the graph.
 struct Partition {
-  uint64_t id = 0;             ///< unique in the process
+  uint64_t id = 0;  ///< unique in the process
   std::string pattern;
-  std::vector<op> ops;         ///< in topological order
-  std::vector<Attrs> attrs;    ///< of each operator, defaults filled
+  std::vector<op> ops;       ///< in topological order
+  std::vector<Attrs> attrs;  ///< of each operator, defaults filled
   bool supported = true;
-  std::string reason;          ///< why not supported
+  std::string reason;                           ///< why not supported
   std::vector<logical_tensor> inputs, outputs;  ///< ports
   EngineKind kind = EngineKind::cpu;
   FpMath fpmath = FpMath::strict;
   bool apply_to_int = false;
-  uint64_t content_hash = 0;   ///< of operators and attributes
+  uint64_t content_hash = 0;  ///< of operators and attributes
 };
 
 /// A pattern that was tried at an operator and did not take it.

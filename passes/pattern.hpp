@@ -20,7 +20,9 @@ namespace partita {
 class OpSet {
  public:
   constexpr OpSet() = default;
-  constexpr OpSet(OpKind kind) { words_[static_cast<size_t>(kind) / 64] = uint64_t{1} << (static_cast<size_t>(kind) % 64); }
+  constexpr OpSet(OpKind kind) {
+    words_[static_cast<size_t>(kind) / 64] = uint64_t{1} << (static_cast<size_t>(kind) % 64);
+  }
   constexpr bool has(OpKind kind) const {
     return words_[static_cast<size_t>(kind) / 64] >> (static_cast<size_t>(kind) % 64) & 1;
   }
@@ -50,8 +52,9 @@ struct Item {
   OpSet kinds;
   std::vector<Pat> either;
   int min = 1, max = 1;
-  std::vector<std::pair<int, Pat>> sides;  ///< (input port, chain that feeds it); port kOther: the one the chain leaves free
-  int at = -1;                             ///< input port by which the chain enters; -1: any that no side takes
+  std::vector<std::pair<int, Pat>>
+      sides;    ///< (input port, chain that feeds it); port kOther: the one the chain leaves free
+  int at = -1;  ///< input port by which the chain enters; -1: any that no side takes
   std::string_view bind, same;
 };
 

@@ -76,7 +76,8 @@ void find_inplace(Program& p) {
         const Buffer& from = p.buffers[static_cast<size_t>(b)];
         const bool fits = from.role == Buffer::Role::input && !taken[static_cast<size_t>(b)] &&
                           from.desc.property != Property::constant && bits_of(in.dtype) == bits_of(out.dtype) &&
-                          bits_of(in.dtype) >= 8 && in.dims == out.dims && in.strides == out.strides && in.offset == out.offset;
+                          bits_of(in.dtype) >= 8 && in.dims == out.dims && in.strides == out.strides &&
+                          in.offset == out.offset;
         if (!fits) continue;
         bool last_use = std::count(step.in.begin(), step.in.end(), b) == 1;
         for (size_t later = s + 1; later < p.steps.size(); ++later) last_use = last_use && !p.steps[later].reads(b);
@@ -98,7 +99,8 @@ std::string text_of(const Step& step) {
   std::string text;
   for (const std::string& o : step.ops) text += (text.empty() ? "" : " + ") + o;
   if (!step.problem.front.empty()) text += " | in front: " + text_of(step.problem.front);
-  if (!step.problem.back.empty()) text += (step.problem.step == StepKind::loop ? " | each: " : " | behind: ") + text_of(step.problem.back);
+  if (!step.problem.back.empty())
+    text += (step.problem.step == StepKind::loop ? " | each: " : " | behind: ") + text_of(step.problem.back);
   return text;
 }
 

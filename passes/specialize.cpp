@@ -67,7 +67,9 @@ class Specializer {
     for (const logical_tensor& port : p_.inputs) {
       if (by_id_.count(port.id)) continue;
       const logical_tensor* t = find(given_.inputs, port.id);
-      if (!t) return fail(Code::invalid_arguments, str("no tensor is given for input port ", port.id, " (", port.text(), ")"));
+      if (!t)
+        return fail(Code::invalid_arguments,
+                    str("no tensor is given for input port ", port.id, " (", port.text(), ")"));
       PT_TRY(check_given(port, *t, true));
       const int v = value_of(*t);
       settle_layout(graph().values[static_cast<size_t>(v)].desc);
@@ -75,7 +77,9 @@ class Specializer {
     }
     for (const logical_tensor& port : p_.outputs) {
       const logical_tensor* t = find(given_.outputs, port.id);
-      if (!t) return fail(Code::invalid_arguments, str("no tensor is given for output port ", port.id, " (", port.text(), ")"));
+      if (!t)
+        return fail(Code::invalid_arguments,
+                    str("no tensor is given for output port ", port.id, " (", port.text(), ")"));
       PT_TRY(check_given(port, *t, false));
       const int v = value_of(*t);
       graph().values[static_cast<size_t>(v)].output = true;
@@ -112,7 +116,8 @@ class Specializer {
       std::vector<int64_t> content;
       if (const tensor* constant = find_constant(t.id); constant != nullptr) {
         for (int64_t i = 0; i < t.elements(); ++i)
-          content.push_back(static_cast<int64_t>(load_as_double(constant->data, t.dtype, i * (t.rank() ? t.strides[0] : 0))));
+          content.push_back(
+              static_cast<int64_t>(load_as_double(constant->data, t.dtype, i * (t.rank() ? t.strides[0] : 0))));
       } else if (!content_from_output(port_def.value_of, made, content)) {
         result_.waits_for.push_back(t.id);
         known = false;
@@ -158,7 +163,8 @@ class Specializer {
   Status check_sizes() {
     for (const SubValue& value : graph().values)
       if (value.desc.shape_known() && !checked_elements(value.desc.dims))
-        return fail(Code::invalid_shape, str("tensor ", value.desc.id, " (", value.desc.text(), ") has too many elements"));
+        return fail(Code::invalid_shape,
+                    str("tensor ", value.desc.id, " (", value.desc.text(), ") has too many elements"));
     return {};
   }
 
@@ -170,6 +176,8 @@ class Specializer {
 
 }  // namespace
 
-Result<Specialized> specialize(const Partition& partition, const Given& given) { return Specializer(partition, given).run(); }
+Result<Specialized> specialize(const Partition& partition, const Given& given) {
+  return Specializer(partition, given).run();
+}
 
 }  // namespace partita

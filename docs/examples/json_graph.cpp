@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A graph as JSON text: loaded, partitioned, run. A bad graph gives an error with its place.
-#include <partita/partita.hpp>
-
 #include <iostream>
+#include <partita/partita.hpp>
 
 int main() {
   const char* text = R"({"graph": [{"id": 7, "kind": "SoftMax", "attrs": {"axis": {"type": "s64", "value": -1}},
@@ -17,8 +16,9 @@ int main() {
   const auto compiled = partition.compile(partition.input_ports(), partition.output_ports(), cpu);
   if (!compiled.ok()) return std::cerr << compiled.status().text() << '\n', 1;
   float src[4] = {0, 0, 1, 1}, dst[4];
-  const auto done = compiled->execute(partita::stream(cpu), std::vector<partita::tensor>{{partition.input_ports()[0], src}},
-                                      std::vector<partita::tensor>{{partition.output_ports()[0], dst}});
+  const auto done =
+      compiled->execute(partita::stream(cpu), std::vector<partita::tensor>{{partition.input_ports()[0], src}},
+                        std::vector<partita::tensor>{{partition.output_ports()[0], dst}});
   if (!done.ok()) return std::cerr << done.text() << '\n', 1;
   std::cout << "dst[0] = " << dst[0] << '\n';
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gradient of an average pooling with the ReLU in front of it, fused into one partition.
-#include <partita/partita.hpp>
-
 #include <iostream>
+#include <partita/partita.hpp>
 #include <vector>
 
 namespace pt = partita;
@@ -14,7 +13,8 @@ int main() {
 
   pt::op pool(1, pt::OpKind::AvgPoolBackward, {diff_dst}, {pooled});
   pool.set_attr(pt::Attr::kernel, std::vector<int64_t>{2, 2}).set_attr(pt::Attr::strides, std::vector<int64_t>{2, 2});
-  pool.set_attr(pt::Attr::pads_begin, std::vector<int64_t>{0, 0}).set_attr(pt::Attr::pads_end, std::vector<int64_t>{0, 0});
+  pool.set_attr(pt::Attr::pads_begin, std::vector<int64_t>{0, 0})
+      .set_attr(pt::Attr::pads_end, std::vector<int64_t>{0, 0});
   pool.set_attr(pt::Attr::exclude_pad, true).set_attr(pt::Attr::data_format, std::string("NCX"));
   pool.set_attr(pt::Attr::src_shape, std::vector<int64_t>{1, 2, 4, 4});
   const pt::op relu(2, pt::OpKind::ReLUBackward, {relu_dst, pooled}, {diff_src});
@@ -34,8 +34,9 @@ int main() {
 
   std::vector<float> dy(8, 4.0f), y(32, 1.0f), dx(32);
   y[5] = 0;  // the ReLU was off here
-  const pt::Status done = compiled->execute(pt::stream(cpu), std::vector<pt::tensor>{{diff_dst, dy.data()}, {relu_dst, y.data()}},
-                                            std::vector<pt::tensor>{{diff_src, dx.data()}});
+  const pt::Status done =
+      compiled->execute(pt::stream(cpu), std::vector<pt::tensor>{{diff_dst, dy.data()}, {relu_dst, y.data()}},
+                        std::vector<pt::tensor>{{diff_src, dx.data()}});
   if (!done.ok()) return std::cerr << done.text() << '\n', 1;
   std::cout << "diff_src[4] = " << dx[4] << ", diff_src[5] = " << dx[5] << '\n';
   return dx[4] == 1.0f && dx[5] == 0.0f ? 0 : 1;

@@ -31,8 +31,8 @@ class graph {
   Status add_op(const op& added);
   const std::vector<op>& ops() const { return ops_; }
 
-  /// Connects tensors by id. invalid_graph where two uses of one id disagree, where a tensor has two producers, or where
-  /// there is a cycle. A second call does nothing.
+  /// Connects tensors by id. invalid_graph where two uses of one id disagree, where a tensor has two producers, or
+  /// where there is a cycle. A second call does nothing.
   Status finalize();
   bool finalized() const { return final_ != nullptr; }
 

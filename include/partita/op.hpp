@@ -63,7 +63,8 @@ class op {
 
   op() = default;
   op(uint64_t id, OpKind kind, std::string name = {}) : id(id), kind(kind), name(std::move(name)) {}
-  op(uint64_t id, OpKind kind, std::vector<logical_tensor> inputs, std::vector<logical_tensor> outputs, std::string name = {})
+  op(uint64_t id, OpKind kind, std::vector<logical_tensor> inputs, std::vector<logical_tensor> outputs,
+     std::string name = {})
       : id(id), kind(kind), name(std::move(name)), inputs(std::move(inputs)), outputs(std::move(outputs)) {}
 
   op& add_input(const logical_tensor& t) { return inputs.push_back(t), *this; }

@@ -27,7 +27,8 @@ enum class Code : int32_t {
 /// The enumerator's name, e.g. "invalid_shape".
 std::string_view name_of(Code code);
 
-/// `where` reads from the outermost place inwards ("model.json:41: op 7 'sm' (SoftMax)"); file and line are Partita's own.
+/// `where` reads from the outermost place inwards ("model.json:41: op 7 'sm' (SoftMax)"); file and line are Partita's
+/// own.
 struct Error {
   Code code = Code::runtime_error;
   std::string message;

@@ -49,7 +49,8 @@ std::string_view name_of(FpMath mode);
 class Dims {
  public:
   constexpr Dims() = default;
-  constexpr Dims(std::initializer_list<int64_t> values) : Dims(std::span<const int64_t>(values.begin(), values.size())) {}
+  constexpr Dims(std::initializer_list<int64_t> values)
+      : Dims(std::span<const int64_t>(values.begin(), values.size())) {}
   constexpr explicit Dims(std::span<const int64_t> values) : size_(static_cast<int>(values.size())) {
     assert(values.size() <= static_cast<size_t>(kMaxRank));
     std::copy(values.begin(), values.end(), v_.begin());
@@ -79,7 +80,9 @@ class Dims {
     --size_;
   }
   constexpr operator std::span<const int64_t>() const { return {v_.data(), static_cast<size_t>(size_)}; }
-  friend constexpr bool operator==(const Dims& a, const Dims& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
+  friend constexpr bool operator==(const Dims& a, const Dims& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  }
 
  private:
   std::array<int64_t, kMaxRank> v_{};
@@ -87,6 +90,7 @@ class Dims {
 };
 
 /// The value of an attribute. monostate = absent, a state of its own.
-using AttrValue = std::variant<std::monostate, bool, int64_t, float, std::string, std::vector<int64_t>, std::vector<float>>;
+using AttrValue =
+    std::variant<std::monostate, bool, int64_t, float, std::string, std::vector<int64_t>, std::vector<float>>;
 
 }  // namespace partita

@@ -23,8 +23,10 @@ std::vector<Lane> loads_first(const std::vector<Lane>& code) {
   std::vector<size_t> order;
   std::vector<size_t> late;
   for (size_t i = 0; i < code.size(); ++i) {
-    if (code[i].op == LaneOp::store && i < last_load) late.push_back(i);
-    else order.push_back(i);
+    if (code[i].op == LaneOp::store && i < last_load)
+      late.push_back(i);
+    else
+      order.push_back(i);
     if (i == last_load) order.insert(order.end(), late.begin(), late.end());
   }
   std::vector<uint16_t> place(code.size());
@@ -45,19 +47,25 @@ std::vector<Lane> loads_first(const std::vector<Lane>& code) {
 /// What is where at one point of the walk.
 struct Body::State {
   std::vector<Place> place;
-  std::vector<int> value_in;   // by register; -1: free
-  std::vector<int> held;       // values the current operation reads
+  std::vector<int> value_in;  // by register; -1: free
+  std::vector<int> held;      // values the current operation reads
   bool emitting = false;
   int slots = 0;
   bool spilled = false;
 };
 
 Body::Body(Emitter& emitter, const Lanes& lanes, int first_register, int end_register, const Xbyak::RegExp& spill)
-    : e_(emitter), code_(loads_first(lanes.code)), uses_(code_.size()), first_(first_register), end_(end_register), spill_(spill) {
+    : e_(emitter),
+      code_(loads_first(lanes.code)),
+      uses_(code_.size()),
+      first_(first_register),
+      end_(end_register),
+      spill_(spill) {
   // Backwards, so that what only dead operations read is dead as well.
   for (size_t i = code_.size(); i-- > 0;) {
     if (code_[i].op != LaneOp::store && uses_[i].empty()) continue;
-    for (int k = 0; k < lane_operands(code_[i].op); ++k) uses_[operands_of(code_[i])[static_cast<size_t>(k)]].push_back(i);
+    for (int k = 0; k < lane_operands(code_[i].op); ++k)
+      uses_[operands_of(code_[i])[static_cast<size_t>(k)]].push_back(i);
   }
   for (auto& uses : uses_) std::reverse(uses.begin(), uses.end());
   pinned_.assign(code_.size(), -1);
@@ -123,10 +131,14 @@ void Body::walk(State& s, const BodyHooks* hooks) const {
     s.value_in[static_cast<size_t>(reg)] = static_cast<int>(i);
     if (!s.emitting) continue;
     const Xbyak::Xmm dst = e_.vec(reg);
-    if (lane.op == LaneOp::load) hooks->load(dst, lane.imm);
-    else if (lane.op == LaneOp::skeleton) hooks->skeleton(dst);
-    else if (lane.op == LaneOp::index) hooks->index(dst, lane.imm);
-    else e_.compute(lane, dst, in[0], in[1], in[2]);
+    if (lane.op == LaneOp::load)
+      hooks->load(dst, lane.imm);
+    else if (lane.op == LaneOp::skeleton)
+      hooks->skeleton(dst);
+    else if (lane.op == LaneOp::index)
+      hooks->index(dst, lane.imm);
+    else
+      e_.compute(lane, dst, in[0], in[1], in[2]);
   }
 }
 
@@ -138,8 +150,10 @@ Xbyak::Xmm Body::operand(State& s, int value, size_t at) const {
     p.reg = reg;
     s.value_in[static_cast<size_t>(reg)] = value;
     if (s.emitting) {
-      if (is_constant(value)) e_.broadcast_bits(e_.vec(reg), code_[static_cast<size_t>(value)].imm);
-      else e_.vmovups(e_.vec(reg), e_.ptr[spill_ + p.slot * 64]);
+      if (is_constant(value))
+        e_.broadcast_bits(e_.vec(reg), code_[static_cast<size_t>(value)].imm);
+      else
+        e_.vmovups(e_.vec(reg), e_.ptr[spill_ + p.slot * 64]);
     }
   }
   return e_.vec(p.reg);

@@ -17,8 +17,8 @@ struct BodyHooks {
   std::function<void(Xbyak::Xmm dst, int axis)> index;
 };
 
-/// Values get registers [first, end); values that do not fit go to 64-byte slots at `spill`. Loads come before stores, so
-/// that an output may lie over an input. Constants stay in registers across iterations where there is room.
+/// Values get registers [first, end); values that do not fit go to 64-byte slots at `spill`. Loads come before stores,
+/// so that an output may lie over an input. Constants stay in registers across iterations where there is room.
 class Body {
  public:
   Body(Emitter& emitter, const Lanes& lanes, int first_register, int end_register, const Xbyak::RegExp& spill);
@@ -42,11 +42,11 @@ class Body {
   Xbyak::Xmm operand(State& state, int value, size_t at) const;
 
   Emitter& e_;
-  std::vector<Lane> code_;               // loads before stores
+  std::vector<Lane> code_;                 // loads before stores
   std::vector<std::vector<size_t>> uses_;  // of each value, ascending
   int first_, end_;
   Xbyak::RegExp spill_;
-  std::vector<int> pinned_;              // register of each value, -1: not pinned
+  std::vector<int> pinned_;  // register of each value, -1: not pinned
   int slots_ = 0;
 };
 

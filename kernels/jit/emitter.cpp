@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lane operations as AVX2 or AVX-512 instructions. k1 masks the last, partial vector; k2 holds comparisons; eax is free for
-// single elements.
+// Lane operations as AVX2 or AVX-512 instructions. k1 masks the last, partial vector; k2 holds comparisons; eax is free
+// for single elements.
 #include "kernels/jit/emitter.hpp"
 
 #include <bit>
@@ -10,9 +10,15 @@ namespace {
 
 using Xbyak::Xmm;
 
-enum Predicate { kEqual = 0x00, kUnordered = 0x03, kNotEqual = 0x04, kOrdered = 0x07, kGreaterEqual = 0x1d, kGreater = 0x1e };
+enum Predicate {
+  kEqual = 0x00,
+  kUnordered = 0x03,
+  kNotEqual = 0x04,
+  kOrdered = 0x07,
+  kGreaterEqual = 0x1d,
+  kGreater = 0x1e
+};
 constexpr int kNearestEven = 0, kDown = 1;
-constexpr int32_t kOneBits = 0x3f800000;
 
 }  // namespace
 
@@ -100,7 +106,11 @@ void Emitter::compute(const Lane& lane, Xmm dst, Xmm a, Xmm b, Xmm c) {
     case LaneOp::to_int: return vcvtps2dq(dst, a);
     case LaneOp::to_float: return vcvtdq2ps(dst, a);
     case LaneOp::cast: return cast(dst, a, static_cast<Dtype>(lane.imm));
-    case LaneOp::load: case LaneOp::store: case LaneOp::skeleton: case LaneOp::constant: case LaneOp::index: return;
+    case LaneOp::load:
+    case LaneOp::store:
+    case LaneOp::skeleton:
+    case LaneOp::constant:
+    case LaneOp::index: return;
   }
 }
 

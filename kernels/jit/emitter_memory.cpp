@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads and stores of every element type, whole vectors and parts of them; nothing outside the named elements is touched.
+// Loads and stores of every element type, whole vectors and parts of them; nothing outside the named elements is
+// touched.
 #include <bit>
 
 #include "kernels/jit/emitter.hpp"
@@ -18,7 +19,13 @@ constexpr uint8_t kOrdered = 0x07, kNotEqual = 0x04, kGreaterEqual = 0x1d;
 
 bool Emitter::loads(Dtype dtype) {
   switch (dtype) {
-    case Dtype::f32: case Dtype::bf16: case Dtype::f16: case Dtype::s32: case Dtype::s8: case Dtype::u8: case Dtype::boolean:
+    case Dtype::f32:
+    case Dtype::bf16:
+    case Dtype::f16:
+    case Dtype::s32:
+    case Dtype::s8:
+    case Dtype::u8:
+    case Dtype::boolean:
     case Dtype::f8_e5m2: return true;
     default: return false;
   }
@@ -39,7 +46,8 @@ void Emitter::load(Xmm dst, Dtype dtype, Walk walk, const RegExp& address, int c
     case Dtype::bf16: vpmovzxwd(dst, ptr[address]); break;
     case Dtype::f16: return vcvtph2ps(dst, ptr[address]);
     case Dtype::s8: vpmovsxbd(dst, ptr[address]); break;
-    case Dtype::u8: case Dtype::boolean: vpmovzxbd(dst, ptr[address]); break;
+    case Dtype::u8:
+    case Dtype::boolean: vpmovzxbd(dst, ptr[address]); break;
     case Dtype::f8_e5m2: vpmovzxbw(half(dst), ptr[address]); break;
     default: return vmovups(dst, ptr[address]);
   }
@@ -58,7 +66,8 @@ void Emitter::widen(Xmm dst, Dtype dtype) {
       broadcast_bits(scratch(0), 1);
       vpminsd(dst, dst, scratch(0));
       return vcvtdq2ps(dst, dst);
-    case Dtype::s8: case Dtype::u8: return vcvtdq2ps(dst, dst);
+    case Dtype::s8:
+    case Dtype::u8: return vcvtdq2ps(dst, dst);
     default: return;
   }
 }
@@ -66,15 +75,19 @@ void Emitter::widen(Xmm dst, Dtype dtype) {
 void Emitter::load_same(Xmm dst, Dtype dtype, const RegExp& address) {
   const Xmm one(dst.getIdx());
   switch (dtype) {
-    case Dtype::f32: case Dtype::s32: return vbroadcastss(dst, dword[address]);
+    case Dtype::f32:
+    case Dtype::s32: return vbroadcastss(dst, dword[address]);
     case Dtype::bf16:
       movzx(eax, word[address]);
       shl(eax, 16);
       vmovd(one, eax);
       break;
-    case Dtype::f16: case Dtype::f8_e5m2:
-      if (dtype == Dtype::f16) movzx(eax, word[address]);
-      else movzx(eax, byte[address]), shl(eax, 8);
+    case Dtype::f16:
+    case Dtype::f8_e5m2:
+      if (dtype == Dtype::f16)
+        movzx(eax, word[address]);
+      else
+        movzx(eax, byte[address]), shl(eax, 8);
       vmovd(one, eax);
       vcvtph2ps(one, one);
       break;
@@ -98,7 +111,8 @@ void Emitter::load_part(Xmm dst, Dtype dtype, const RegExp& address, int count) 
       case Dtype::bf16: vpmovzxwd(dst | k1 | T_z, ptr[address]); break;
       case Dtype::f16: return vcvtph2ps(dst | k1 | T_z, ptr[address]);
       case Dtype::s8: vpmovsxbd(dst | k1 | T_z, ptr[address]); break;
-      case Dtype::u8: case Dtype::boolean: vpmovzxbd(dst | k1 | T_z, ptr[address]); break;
+      case Dtype::u8:
+      case Dtype::boolean: vpmovzxbd(dst | k1 | T_z, ptr[address]); break;
       case Dtype::f8_e5m2: vpmovzxbw(half(dst) | k1 | T_z, ptr[address]); break;
       default: return vmovups(dst | k1 | T_z, ptr[address]);
     }
@@ -118,7 +132,8 @@ void Emitter::load_part(Xmm dst, Dtype dtype, const RegExp& address, int count) 
   switch (dtype) {
     case Dtype::bf16: vpmovzxwd(dst, one); break;
     case Dtype::s8: vpmovsxbd(dst, one); break;
-    case Dtype::u8: case Dtype::boolean: vpmovzxbd(dst, one); break;
+    case Dtype::u8:
+    case Dtype::boolean: vpmovzxbd(dst, one); break;
     case Dtype::f8_e5m2: vpmovzxbw(one, one); break;
     default: break;
   }
@@ -212,7 +227,8 @@ void Emitter::store_part(Xmm v, int bytes, const RegExp& address, int count, boo
   if (bytes == 1) vpackuswb(one, one, one);
   if (!part) return bytes == 2 ? (streaming ? vmovntdq(to, one) : vmovdqu(to, one)) : vmovq(to, one);
   for (int j = 0; j < count; ++j)
-    bytes == 2 ? vpextrw(ptr[address + 2 * j], one, static_cast<uint8_t>(j)) : vpextrb(ptr[address + j], one, static_cast<uint8_t>(j));
+    bytes == 2 ? vpextrw(ptr[address + 2 * j], one, static_cast<uint8_t>(j))
+               : vpextrb(ptr[address + j], one, static_cast<uint8_t>(j));
 }
 
 }  // namespace partita::jit

@@ -17,7 +17,11 @@ constexpr float kMaxWholePower = 16;
 
 bool can_cast(Dtype dtype) {
   switch (dtype) {
-    case Dtype::f32: case Dtype::bf16: case Dtype::f16: case Dtype::s8: case Dtype::u8: return true;
+    case Dtype::f32:
+    case Dtype::bf16:
+    case Dtype::f16:
+    case Dtype::s8:
+    case Dtype::u8: return true;
     default: return false;
   }
 }
@@ -26,8 +30,13 @@ bool simple_power(float p) { return p == 0.5f || p == -0.5f || (p == std::floor(
 
 class Expander {
  public:
-  Expander(const Expr& expr, const Problem& problem) : expr_(expr), problem_(problem), b_(lanes_), value_(expr.code.size()),
-                                                      mask_(expr.code.size()), integer_(expr.code.size()) {}
+  Expander(const Expr& expr, const Problem& problem)
+      : expr_(expr),
+        problem_(problem),
+        b_(lanes_),
+        value_(expr.code.size()),
+        mask_(expr.code.size()),
+        integer_(expr.code.size()) {}
 
   Lanes run() {
     for (size_t i = 0; i < expr_.code.size(); ++i) value_[i] = instruction(i, expr_.code[i]);
@@ -81,8 +90,7 @@ class Expander {
       case ExprOp::ge_s32: return truth(i, inverted(b_.op(LaneOp::igt, b, a)));
       case ExprOp::to_s32: return integer(i, saturated(a));
       case ExprOp::to_f32: return b_.op(LaneOp::to_float, a);
-      case ExprOp::cast:
-        return static_cast<Dtype>(in.imm) == Dtype::f32 ? a : b_.op(LaneOp::cast, a, 0, 0, in.imm);
+      case ExprOp::cast: return static_cast<Dtype>(in.imm) == Dtype::f32 ? a : b_.op(LaneOp::cast, a, 0, 0, in.imm);
     }
     return 0;
   }
@@ -149,10 +157,12 @@ class Expander {
 
 const char* refuse_expansion(const Expr& expr, const Problem&) {
   for (const Instr& in : expr.code) {
-    if (in.op == ExprOp::cast && !can_cast(static_cast<Dtype>(in.imm))) return "an inner value has a type without generated rounding";
+    if (in.op == ExprOp::cast && !can_cast(static_cast<Dtype>(in.imm)))
+      return "an inner value has a type without generated rounding";
     if (in.op != ExprOp::pow) continue;
     const Instr& exponent = expr.code[in.b];
-    if (exponent.op != ExprOp::constant || !simple_power(exponent.value)) return "the exponent is not a small whole number or a half";
+    if (exponent.op != ExprOp::constant || !simple_power(exponent.value))
+      return "the exponent is not a small whole number or a half";
   }
   return nullptr;
 }

@@ -28,7 +28,8 @@ Problem in_memory_order(const Problem& loop) {
   std::array<int, kMaxRank> order{};
   const int rank = result.dims.size();
   std::iota(order.begin(), order.begin() + rank, 0);
-  std::stable_sort(order.begin(), order.begin() + rank, [&](int a, int b) { return result.strides[a] > result.strides[b]; });
+  std::stable_sort(order.begin(), order.begin() + rank,
+                   [&](int a, int b) { return result.strides[a] > result.strides[b]; });
   Dims axes;
   for (int d = 0; d < rank; ++d) axes.push_back(order[static_cast<size_t>(d)]);
   Problem p = loop;
@@ -60,7 +61,8 @@ bool reads_coordinates(const Expr& expr) {
 }
 
 const char* refuse_operand(const TensorDesc& desc, bool output) {
-  if (output ? !Emitter::stores(desc.dtype) : !Emitter::loads(desc.dtype)) return "an operand's type has no generated conversion";
+  if (output ? !Emitter::stores(desc.dtype) : !Emitter::loads(desc.dtype))
+    return "an operand's type has no generated conversion";
   const int64_t step = desc.dims.back() == 1 ? 1 : desc.strides.back();
   if (step != 1 && (output || step != 0)) return "an operand's elements are not next to each other";
   return nullptr;
@@ -68,15 +70,16 @@ const char* refuse_operand(const TensorDesc& desc, bool output) {
 
 /// A block of rows of one length with its code.
 struct Part {
-  Dims rows;                     ///< extents of the row axes
+  Dims rows;  ///< extents of the row axes
   int64_t length = 0;
-  std::vector<TensorDesc> in, out;  ///< over the row axes; offset of the part's first element
+  std::vector<TensorDesc> in, out;                     ///< over the row axes; offset of the part's first element
   std::shared_ptr<const FlatKernel> plain, streaming;  ///< streaming: null where the result may stay in the caches
 };
 
 class FlatLoop {
  public:
-  FlatLoop(const Problem& loop, const Target& target) : problem_(prepared(loop)), lanes_(expanded(problem_.back, problem_)), target_(target) {
+  FlatLoop(const Problem& loop, const Target& target)
+      : problem_(prepared(loop)), lanes_(expanded(problem_.back, problem_)), target_(target) {
     cost_ = static_cast<int64_t>(problem_.back.code.size());
     coordinates_ = reads_coordinates(problem_.back);
     const int64_t length = problem_.out[0].dims.back();
@@ -137,7 +140,8 @@ class FlatLoop {
   }
 
   static bool aligned(const RunArgs& args) {
-    return std::all_of(args.out.begin(), args.out.end(), [](void* p) { return reinterpret_cast<uintptr_t>(p) % kAlignment == 0; });
+    return std::all_of(args.out.begin(), args.out.end(),
+                       [](void* p) { return reinterpret_cast<uintptr_t>(p) % kAlignment == 0; });
   }
 
   void run(const Part& part, const RunArgs& args) const {
@@ -173,8 +177,7 @@ class FlatLoop {
       return static_cast<const std::byte*>(base) + element * bits_of(desc.dtype) / 8;
     };
     for (size_t k = 0; k < part.in.size(); ++k) in[k] = address(args.in[k], part.in[k]);
-    for (size_t k = 0; k < part.out.size(); ++k)
-      out[k] = const_cast<std::byte*>(address(args.out[k], part.out[k]));
+    for (size_t k = 0; k < part.out.size(); ++k) out[k] = const_cast<std::byte*>(address(args.out[k], part.out[k]));
     std::array<int32_t, kMaxRank> place{};
     if (coordinates_) {
       for (int d = 0; d < at.size(); ++d) place[static_cast<size_t>(d)] = static_cast<int32_t>(at[d]);
@@ -184,7 +187,9 @@ class FlatLoop {
     kernel({in.data(), out.data(), place.data(), rows});
   }
 
-  int64_t start_of(const Part& part) const { return &part == &parts_[0] ? 0 : parts_[0].rows.back() * parts_[0].length; }
+  int64_t start_of(const Part& part) const {
+    return &part == &parts_[0] ? 0 : parts_[0].rows.back() * parts_[0].length;
+  }
 
   Problem problem_;
   Lanes lanes_;
@@ -210,7 +215,9 @@ const char* refuse_flat(const Problem& problem, const Target&) {
 Result<Run> make_flat(const Problem& problem, const Target& target) {
   try {
     Run run;
-    run.call = [loop = std::make_shared<const FlatLoop>(problem, target)](const RunArgs& args) { return (*loop)(args); };
+    run.call = [loop = std::make_shared<const FlatLoop>(problem, target)](const RunArgs& args) {
+      return (*loop)(args);
+    };
     return run;
   } catch (const Xbyak::Error& e) {
     return fail(Code::out_of_memory, std::string("no code could be generated: ") + e.what());

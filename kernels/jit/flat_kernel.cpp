@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code of a flat kernel: rows, whole vectors of a row, the partial vector at its end.
-//   rdi call, rsi scratch address, rdx operand address, rcx element in the row, r8 rows left; the stack holds the operands'
-//   addresses and, behind them, spilled values.
+//   rdi call, rsi scratch address, rdx operand address, rcx element in the row, r8 rows left; the stack holds the
+//   operands' addresses and, behind them, spilled values.
 #include "kernels/jit/flat_kernel.hpp"
 
 #include "src/base/dtype.hpp"

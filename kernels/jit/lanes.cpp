@@ -11,13 +11,43 @@ namespace partita::jit {
 int lane_operands(LaneOp op) {
   switch (op) {
     using enum LaneOp;
-    case load: case skeleton: case constant: case index: return 0;
-    case store: case sqrt: case round: case floor: case shl: case shr: case sra: case to_int: case to_float: case cast:
-      return 1;
-    case add: case sub: case mul: case div: case max: case min: case and_: case or_: case xor_: case andnot: case gt:
-    case ge: case eq: case unordered: case iadd: case isub: case imul: case imax: case imin: case igt:
-      return 2;
-    case fma: case fnma: case select: return 3;
+    case load:
+    case skeleton:
+    case constant:
+    case index: return 0;
+    case store:
+    case sqrt:
+    case round:
+    case floor:
+    case shl:
+    case shr:
+    case sra:
+    case to_int:
+    case to_float:
+    case cast: return 1;
+    case add:
+    case sub:
+    case mul:
+    case div:
+    case max:
+    case min:
+    case and_:
+    case or_:
+    case xor_:
+    case andnot:
+    case gt:
+    case ge:
+    case eq:
+    case unordered:
+    case iadd:
+    case isub:
+    case imul:
+    case imax:
+    case imin:
+    case igt: return 2;
+    case fma:
+    case fnma:
+    case select: return 3;
   }
   return 0;
 }

@@ -16,20 +16,35 @@ enum class LaneOp : uint8_t {
   skeleton,  ///< the value the skeleton computed
   constant,  ///< `imm` as bits in every lane
   index,     ///< s32 coordinate along axis `imm` of the loop's space
-  add, sub, mul, div,
-  fma,       ///< a * b + c with one rounding
-  fnma,      ///< c - a * b with one rounding
-  max, min,  ///< as the machine does: b where either is NaN, or both are zero
+  add,
+  sub,
+  mul,
+  div,
+  fma,   ///< a * b + c with one rounding
+  fnma,  ///< c - a * b with one rounding
+  max,
+  min,  ///< as the machine does: b where either is NaN, or both are zero
   sqrt,
-  round,     ///< to nearest even
+  round,  ///< to nearest even
   floor,
-  and_, or_, xor_,
-  andnot,    ///< ~a & b
-  gt, ge, eq,  ///< ordered comparisons of f32: false where either is NaN
-  unordered, ///< either is NaN
-  select,    ///< mask a ? b : c
-  iadd, isub, imul, imax, imin, igt,
-  shl, shr, sra,  ///< integer shifts of a by `imm` bits; shr fills with zeros
+  and_,
+  or_,
+  xor_,
+  andnot,  ///< ~a & b
+  gt,
+  ge,
+  eq,         ///< ordered comparisons of f32: false where either is NaN
+  unordered,  ///< either is NaN
+  select,     ///< mask a ? b : c
+  iadd,
+  isub,
+  imul,
+  imax,
+  imin,
+  igt,
+  shl,
+  shr,
+  sra,       ///< integer shifts of a by `imm` bits; shr fills with zeros
   to_int,    ///< f32 to s32, round to nearest even; out of range gives 0x80000000
   to_float,  ///< s32 to f32
   cast,      ///< a rounded to the precision of type `imm` (a Dtype) and back

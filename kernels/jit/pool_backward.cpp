@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling gradients by rows of cells: each row of the result is computed once, in order, from the few rows of the pooled side
-// that reach it, and stored once. Those rows are prepared in scratch memory as f32 with the front expression applied:
+// Pooling gradients by rows of cells: each row of the result is computed once, in order, from the few rows of the
+// pooled side that reach it, and stored once. Those rows are prepared in scratch memory as f32 with the front
+// expression applied:
 //   average: the weighted sum of the rows over z and y      maximum: for each row its gradients and its winning taps
-// Then every stretch of cells that lie alike to their windows is one call of generated code, which ends in the back expression.
+// Then every stretch of cells that lie alike to their windows is one call of generated code, which ends in the back
+// expression.
 #include "kernels/jit/pool_backward.hpp"
 
 #include <array>
@@ -61,7 +63,11 @@ struct RowCover {
 class PoolBackward {
  public:
   PoolBackward(const Problem& p, const Target& target)
-      : g_(geometry_of(p)), isa_(target.isa), front_(front_of(p, gradient_port(p))), back_(back_of(p)), maximum_(p.step == StepKind::max_pool_backward) {
+      : g_(geometry_of(p)),
+        isa_(target.isa),
+        front_(front_of(p, gradient_port(p))),
+        back_(back_of(p)),
+        maximum_(p.step == StepKind::max_pool_backward) {
     for (const TensorDesc& desc : p.in) in_.push_back(desc.dims.empty() ? ChannelRows{} : channel_rows(desc));
     for (const TensorDesc& desc : p.out) out_.push_back(channel_rows(desc));
     front_in_ = loaded_operands(front_);
@@ -131,7 +137,8 @@ class PoolBackward {
         if (!maximum_ && !sum_rows_.count(rows)) sum_rows_[rows] = make_sum(rows);
         for (const CellStretch& s : stretches_) {
           const size_t covers = maximum_ ? rows * s.covers.size() : s.covers.size();
-          if (!spread_.count(covers)) spread_[covers] = {make_spread(covers, false), may_stream_ ? make_spread(covers, true) : nullptr};
+          if (!spread_.count(covers))
+            spread_[covers] = {make_spread(covers, false), may_stream_ ? make_spread(covers, true) : nullptr};
         }
       }
     if (!maximum_) return;
@@ -169,7 +176,8 @@ class PoolBackward {
     return w.make(isa_, g_.channels, false);
   }
 
-  /// Average: sum of prepared rows times weights. Maximum: sum of the gradients whose winning tap is this cell. Then back.
+  /// Average: sum of prepared rows times weights. Maximum: sum of the gradients whose winning tap is this cell. Then
+  /// back.
   Kernel make_spread(size_t covers, bool streaming) const {
     RowKernelWriter w;
     auto sum = w.builder().constant(0);
@@ -177,7 +185,8 @@ class PoolBackward {
       const auto row = w.load(scratch_rows());
       const auto fixed = w.load(number());
       ExprBuilder b = w.builder();
-      const auto term = maximum_ ? b.select(b.apply(ExprOp::eq, w.load(scratch_rows()), fixed), row, b.constant(0)) : b.mul(row, fixed);
+      const auto term = maximum_ ? b.select(b.apply(ExprOp::eq, w.load(scratch_rows()), fixed), row, b.constant(0))
+                                 : b.mul(row, fixed);
       sum = k == 0 ? term : b.add(sum, term);
     }
     const int64_t step = g_.strides[2];
@@ -227,14 +236,16 @@ class PoolBackward {
     for (const CellStretch& s : stretches_) spread(args, s, covers, rows, n, z, y, streaming);
   }
 
-  const float* average_row(const RunArgs& args, Scratch::Slot& slot, int64_t n, const std::vector<RowCover>& covers) const {
+  const float* average_row(const RunArgs& args, Scratch::Slot& slot, int64_t n,
+                           const std::vector<RowCover>& covers) const {
     if (slot.n == n && slot.covers == covers) return slot.data;
     slot.n = n;
     slot.covers = covers;
     std::array<const void*, kMaxOperands> in;
     size_t k = 0;
     for (const RowCover& c : covers) {
-      for (int operand : front_in_) in[k++] = in_[static_cast<size_t>(operand)].at(args.in[static_cast<size_t>(operand)], n, c.z, c.y, 0);
+      for (int operand : front_in_)
+        in[k++] = in_[static_cast<size_t>(operand)].at(args.in[static_cast<size_t>(operand)], n, c.z, c.y, 0);
       in[k++] = &c.weight;
     }
     void* out = slot.data;
@@ -243,7 +254,8 @@ class PoolBackward {
   }
 
   /// The prepared window row covers[r]: gradients, then winning taps.
-  const float* maximum_row(const RunArgs& args, Scratch& scratch, int64_t n, const std::vector<RowCover>& covers, size_t r) const {
+  const float* maximum_row(const RunArgs& args, Scratch& scratch, int64_t n, const std::vector<RowCover>& covers,
+                           size_t r) const {
     auto holds = [&](const Scratch::Slot& slot, const RowCover& c) {
       return slot.n == n && slot.covers.size() == 1 && slot.covers[0].z == c.z && slot.covers[0].y == c.y;
     };
@@ -269,7 +281,8 @@ class PoolBackward {
       const std::vector<int64_t> taps = valid_taps(z, y, s);
       for (size_t k = 0; k < taps.size(); ++k) {
         const int64_t c = taps[k] % g_.kernel[2], row = taps[k] / g_.kernel[2];
-        in[k] = in_[0].at(args.in[0], n, cell(0, z, row / g_.kernel[1]), cell(1, y, row % g_.kernel[1]), cell(2, s.first, c));
+        in[k] = in_[0].at(args.in[0], n, cell(0, z, row / g_.kernel[1]), cell(1, y, row % g_.kernel[1]),
+                          cell(2, s.first, c));
       }
       out = to + pooled_row_ + s.first * g_.channels;
       (*winners_.at(taps))({in.data(), &out, nullptr, s.count});
@@ -280,8 +293,8 @@ class PoolBackward {
     return window * g_.strides[axis] - g_.pads_begin[axis] + tap * g_.dilations[axis];
   }
 
-  void spread(const RunArgs& args, const CellStretch& s, const std::vector<RowCover>& rows_over, const std::array<const float*, kMaxCovers>& rows,
-              int64_t n, int64_t z, int64_t y, bool streaming) const {
+  void spread(const RunArgs& args, const CellStretch& s, const std::vector<RowCover>& rows_over,
+              const std::array<const float*, kMaxCovers>& rows, int64_t n, int64_t z, int64_t y, bool streaming) const {
     std::array<const void*, kMaxOperands> in;
     std::array<float, kMaxCovers> taps;
     std::array<void*, kMaxOperands> out;
@@ -289,7 +302,8 @@ class PoolBackward {
     if (maximum_) {
       for (size_t r = 0; r < rows_over.size(); ++r)
         for (const Cover& c : s.covers) {
-          taps[covers] = static_cast<float>((rows_over[r].tap_z * g_.kernel[1] + rows_over[r].tap_y) * g_.kernel[2] + c.tap);
+          taps[covers] =
+              static_cast<float>((rows_over[r].tap_z * g_.kernel[1] + rows_over[r].tap_y) * g_.kernel[2] + c.tap);
           in[k++] = rows[r] + c.window * g_.channels;
           in[k++] = &taps[covers++];
           in[k++] = rows[r] + pooled_row_ + c.window * g_.channels;
@@ -300,7 +314,8 @@ class PoolBackward {
         in[k++] = &s.weights[c];
       }
     }
-    for (int operand : back_in_) in[k++] = in_[static_cast<size_t>(operand)].at(args.in[static_cast<size_t>(operand)], n, z, y, s.first);
+    for (int operand : back_in_)
+      in[k++] = in_[static_cast<size_t>(operand)].at(args.in[static_cast<size_t>(operand)], n, z, y, s.first);
     for (size_t o = 0; o < out_.size(); ++o) out[o] = const_cast<std::byte*>(out_[o].at(args.out[o], n, z, y, s.first));
     const auto& [plain, past_caches] = spread_.at(covers);
     (streaming ? *past_caches : *plain)({in.data(), out.data(), nullptr, s.count});
@@ -317,9 +332,9 @@ class PoolBackward {
   std::vector<std::vector<Cover>> z_covers_, y_covers_;
   int64_t pooled_row_ = 0, row_slots_ = 1;
   bool may_stream_ = false;
-  std::map<size_t, Kernel> sum_rows_;                       // by number of rows
-  std::map<size_t, std::pair<Kernel, Kernel>> spread_;      // by number of covers: plain, streaming
-  std::map<std::vector<int64_t>, Kernel> winners_;          // by valid taps
+  std::map<size_t, Kernel> sum_rows_;                   // by number of rows
+  std::map<size_t, std::pair<Kernel, Kernel>> spread_;  // by number of covers: plain, streaming
+  std::map<std::vector<int64_t>, Kernel> winners_;      // by valid taps
   Kernel gradients_;
 };
 
@@ -353,7 +368,9 @@ const char* refuse_pool_backward(const Problem& p, const Target&) {
 Result<Run> make_pool_backward(const Problem& problem, const Target& target) {
   try {
     Run run;
-    run.call = [pool = std::make_shared<const PoolBackward>(problem, target)](const RunArgs& args) { return (*pool)(args); };
+    run.call = [pool = std::make_shared<const PoolBackward>(problem, target)](const RunArgs& args) {
+      return (*pool)(args);
+    };
     return run;
   } catch (const Xbyak::Error& e) {
     return fail(Code::out_of_memory, std::string("no code could be generated: ") + e.what());

@@ -47,7 +47,8 @@ std::vector<CellStretch> cell_stretches(const PoolGeometry& g, int i) {
     for (int64_t cell = phase; cell < g.src[i]; cell += step) {
       std::vector<Cover> covers = covers_of(g, i, cell);
       std::vector<float> weights = weights_of(g, i, covers);
-      if (list.size() > begin && follows(list.back().covers, list.back().count, covers) && list.back().weights == weights)
+      if (list.size() > begin && follows(list.back().covers, list.back().count, covers) &&
+          list.back().weights == weights)
         ++list.back().count;
       else
         list.push_back({cell, step, 1, std::move(covers), std::move(weights)});
@@ -60,8 +61,10 @@ std::vector<WindowStretch> window_stretches(const PoolGeometry& g, int i) {
   std::vector<WindowStretch> list;
   for (int64_t o = 0; o < g.dst[i]; ++o) {
     const PoolGeometry::Taps taps = g.taps(i, o);
-    if (!list.empty() && list.back().taps.begin == taps.begin && list.back().taps.end == taps.end) ++list.back().count;
-    else list.push_back({o, 1, taps});
+    if (!list.empty() && list.back().taps.begin == taps.begin && list.back().taps.end == taps.end)
+      ++list.back().count;
+    else
+      list.push_back({o, 1, taps});
   }
   return list;
 }

@@ -16,7 +16,8 @@ struct Cover {
   friend bool operator==(const Cover&, const Cover&) = default;
 };
 
-/// Cells first, first + step, .. (count of them): each step moves every covering window by one and changes nothing else.
+/// Cells first, first + step, .. (count of them): each step moves every covering window by one and changes nothing
+/// else.
 struct CellStretch {
   int64_t first = 0, step = 1, count = 1;
   std::vector<Cover> covers;   ///< of the first cell

@@ -11,7 +11,8 @@
 namespace partita::jit {
 
 const char* refuse_channel_rows(const TensorDesc& desc, bool output) {
-  if (output ? !Emitter::stores(desc.dtype) : !Emitter::loads(desc.dtype)) return "an operand's type has no generated conversion";
+  if (output ? !Emitter::stores(desc.dtype) : !Emitter::loads(desc.dtype))
+    return "an operand's type has no generated conversion";
   const int64_t step = desc.dims.back() == 1 ? 1 : desc.strides.back();
   return step == 1 || (step == 0 && !output) ? nullptr : "an operand's channels are not next to each other";
 }
@@ -20,7 +21,10 @@ ChannelRows channel_rows(const TensorDesc& desc) {
   const int64_t each = bits_of(desc.dtype) / 8;
   const int axes = desc.dims.size() - 2;
   const auto stride = [&](int from_end) { return axes > from_end ? desc.strides[axes - from_end] * each : 0; };
-  return {desc.dtype, desc.dims.back() == 1 || desc.strides.back() == 1, desc.offset * each, desc.strides[0] * each, stride(2), stride(1), stride(0)};
+  return {desc.dtype,         desc.dims.back() == 1 || desc.strides.back() == 1,
+          desc.offset * each, desc.strides[0] * each,
+          stride(2),          stride(1),
+          stride(0)};
 }
 
 ExprBuilder::Value RowKernelWriter::load(const RowOperand& operand) {
@@ -33,7 +37,8 @@ void RowKernelWriter::store(const RowOperand& operand, ExprBuilder::Value value)
   builder().store(static_cast<int>(out_.size()) - 1, value);
 }
 
-ExprBuilder::Value RowKernelWriter::splice(const Expr& from, const std::vector<int>& in, const std::vector<RowOperand>& operands,
+ExprBuilder::Value RowKernelWriter::splice(const Expr& from, const std::vector<int>& in,
+                                           const std::vector<RowOperand>& operands,
                                            const std::vector<RowOperand>& outputs, int skeleton) {
   Transplant t(from.code, expr_);
   t.skeleton = skeleton;

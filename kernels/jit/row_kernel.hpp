@@ -11,7 +11,8 @@
 
 namespace partita::jit {
 
-/// A channel-last tensor with three spatial axes: byte distances along n, z, y, x; channels are next to each other or one.
+/// A channel-last tensor with three spatial axes: byte distances along n, z, y, x; channels are next to each other or
+/// one.
 struct ChannelRows {
   Dtype dtype = Dtype::undef;
   bool steps = true;

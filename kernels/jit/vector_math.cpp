@@ -19,19 +19,19 @@ constexpr float kLn2Rest = -0x1.05c610p-29f;  // ln 2 - kLn2
 constexpr float kLog2e = 0x1.715476p+0f;
 
 /// exp on [-ln 2, ln 2], relative error 1.4e-8.
-constexpr float kExp[] = {1.0f,          1.0f,           0.500000358f,   0.16666618f,
-                          0.041661229f,  0.00833592936f, 0.00141047477f, 0.000196307374f};
+constexpr float kExp[] = {1.0f,         1.0f,           0.500000358f,   0.16666618f,
+                          0.041661229f, 0.00833592936f, 0.00141047477f, 0.000196307374f};
 /// expm1(2r) / r on [-ln 2 / 4, ln 2 / 4], relative error 1.4e-8.
 constexpr float kExpm1Double[] = {2.0f, 1.99999988f, 1.33332372f, 0.666678965f, 0.267720699f, 0.0887724534f};
 /// (log(1 + f) - f) / f^2 on [sqrt(1/2) - 1, sqrt(2) - 1], error relative to the logarithm 3.0e-8.
 constexpr float kLogRest[] = {-0.49999994f,  0.333339691f, -0.250016183f, 0.199610949f,
                               -0.165718734f, 0.149293169f, -0.143069893f, 0.0870584697f};
 /// log(1 + e) / e on [0, 1], relative error 5.3e-9.
-constexpr float kLog1p[] = {1.0f,           -0.499999315f, 0.333304703f,   -0.24958156f,  0.196931824f,
-                            -0.153490216f,  0.106697984f,  -0.0575585775f, 0.0201483499f, -0.00330601609f};
+constexpr float kLog1p[] = {1.0f,          -0.499999315f, 0.333304703f,   -0.24958156f,  0.196931824f,
+                            -0.153490216f, 0.106697984f,  -0.0575585775f, 0.0201483499f, -0.00330601609f};
 /// erf(x) / x - 1 in x^2 on [0, 0.95^2], error relative to erf 2.7e-8.
-constexpr float kErfSmall[] = {0.128379136f, -0.376124114f, 0.112810135f, -0.0267392397f,
-                              0.00495520839f, -0.000580718624f};
+constexpr float kErfSmall[] = {0.128379136f,   -0.376124114f,  0.112810135f,
+                               -0.0267392397f, 0.00495520839f, -0.000580718624f};
 /// The eighth root of erfc on [0.95, 4], error relative to erf 2.3e-8.
 constexpr float kErfcRoot[] = {1.00070703f,   -0.144561082f,   -0.0622228272f, -0.0107116234f,
                                0.0126237152f, -0.00239795912f, 0.000142921868f};

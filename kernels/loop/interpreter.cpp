@@ -142,9 +142,12 @@ Result<Run> make_pool(const Problem& p) {
         };
         fill(front, front_work, read_space, pooled_plane);
         if (from_src) fill(source, source_work, g.src, source_plane);
-        if (forward) pool_forward_plane(g, n_lanes, pooled_plane.data(), made_plane.data(), empty);
-        else if (from_src) max_backward_plane(g, n_lanes, source_plane.data(), pooled_plane.data(), made_plane.data());
-        else average_backward_plane(g, n_lanes, pooled_plane.data(), made_plane.data());
+        if (forward)
+          pool_forward_plane(g, n_lanes, pooled_plane.data(), made_plane.data(), empty);
+        else if (from_src)
+          max_backward_plane(g, n_lanes, source_plane.data(), pooled_plane.data(), made_plane.data());
+        else
+          average_backward_plane(g, n_lanes, pooled_plane.data(), made_plane.data());
         PlaneWalk(g, write_space).each_run(batch, channel, n_lanes, [&](const Dims& at, int64_t first, int64_t n) {
           back.run(back_work, args, at, n, made_plane.data() + first);
         });

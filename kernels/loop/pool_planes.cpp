@@ -59,8 +59,10 @@ void pool_forward_plane(const PoolGeometry& g, int64_t lanes, const float* src, 
     each_cell(g, o, [&](int64_t position) {
       const float* from = src + position * lanes;
       for (int64_t l = 0; l < lanes; ++l)
-        if (!g.maximum) to[l] += from[l];
-        else if (first || beats(from[l], to[l])) to[l] = from[l];
+        if (!g.maximum)
+          to[l] += from[l];
+        else if (first || beats(from[l], to[l]))
+          to[l] = from[l];
       first = false;
     });
     if (g.maximum || first) return;
@@ -82,7 +84,8 @@ void average_backward_plane(const PoolGeometry& g, int64_t lanes, const float* d
   });
 }
 
-void max_backward_plane(const PoolGeometry& g, int64_t lanes, const float* src, const float* diff_dst, float* diff_src) {
+void max_backward_plane(const PoolGeometry& g, int64_t lanes, const float* src, const float* diff_dst,
+                        float* diff_src) {
   std::fill(diff_src, diff_src + elements(g.src) * lanes, 0.0f);
   std::vector<int64_t> best(static_cast<size_t>(lanes));
   each_window(g, [&](int64_t number, const Dims& o) {
@@ -95,7 +98,8 @@ void max_backward_plane(const PoolGeometry& g, int64_t lanes, const float* src, 
       first = false;
     });
     if (first) return;
-    for (int64_t l = 0; l < lanes; ++l) diff_src[best[static_cast<size_t>(l)] * lanes + l] += diff_dst[number * lanes + l];
+    for (int64_t l = 0; l < lanes; ++l)
+      diff_src[best[static_cast<size_t>(l)] * lanes + l] += diff_dst[number * lanes + l];
   });
 }
 

@@ -37,7 +37,9 @@ void each(int64_t n, float* to, F f) {
 /// One arithmetic instruction over n lanes; s32 values travel as bit patterns.
 void compute(const Instr& in, int64_t n, const float* a, const float* b, const float* c, float* to) {
   auto ints = [&](auto f) {
-    each(n, to, [&](int64_t i) { return as_lane(static_cast<int32_t>(wrap(f(int64_t{as_int(a[i])}, int64_t{as_int(b[i])})))); });
+    each(n, to, [&](int64_t i) {
+      return as_lane(static_cast<int32_t>(wrap(f(int64_t{as_int(a[i])}, int64_t{as_int(b[i])}))));
+    });
   };
   switch (in.op) {
     case ExprOp::add: return each(n, to, [&](int64_t i) { return a[i] + b[i]; });
@@ -72,7 +74,11 @@ void compute(const Instr& in, int64_t n, const float* a, const float* b, const f
     case ExprOp::ge_s32: return each(n, to, [&](int64_t i) { return as_int(a[i]) >= as_int(b[i]) ? 1.0f : 0.0f; });
     case ExprOp::to_s32: return each(n, to, [&](int64_t i) { return as_lane(saturate(a[i])); });
     case ExprOp::to_f32: return each(n, to, [&](int64_t i) { return static_cast<float>(as_int(a[i])); });
-    case ExprOp::load: case ExprOp::store: case ExprOp::skeleton: case ExprOp::constant: case ExprOp::index_s32:
+    case ExprOp::load:
+    case ExprOp::store:
+    case ExprOp::skeleton:
+    case ExprOp::constant:
+    case ExprOp::index_s32:
     case ExprOp::cast: return;
   }
 }
@@ -98,8 +104,13 @@ RowProgram::RowProgram(const Expr& expr, const Problem& problem, const Dims& spa
     const Instr& instr = expr.code[i];
     switch (instr.op) {
       case ExprOp::load: integer_[i] = in_[static_cast<size_t>(instr.imm)].dtype == Dtype::s32; break;
-      case ExprOp::index_s32: case ExprOp::add_s32: case ExprOp::sub_s32: case ExprOp::mul_s32: case ExprOp::max_s32:
-      case ExprOp::min_s32: case ExprOp::to_s32: integer_[i] = true; break;
+      case ExprOp::index_s32:
+      case ExprOp::add_s32:
+      case ExprOp::sub_s32:
+      case ExprOp::mul_s32:
+      case ExprOp::max_s32:
+      case ExprOp::min_s32:
+      case ExprOp::to_s32: integer_[i] = true; break;
       default: break;
     }
   }

@@ -23,7 +23,8 @@ class RowProgram {
   };
   Work work() const { return {std::vector<float>(expr_.code.size() * static_cast<size_t>(kRun))}; }
 
-  /// Evaluates `n` <= kRun elements that start at `at` along the last axis; `skeleton` gives their skeleton values (or null).
+  /// Evaluates `n` <= kRun elements that start at `at` along the last axis; `skeleton` gives their skeleton values (or
+  /// null).
   void run(Work& work, const RunArgs& args, const Dims& at, int64_t n, const float* skeleton) const;
   /// The lanes of the expression's result after run().
   const float* result(const Work& work) const { return work.lanes.data() + size_t{expr_.result} * kRun; }

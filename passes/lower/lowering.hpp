@@ -56,7 +56,7 @@ TensorDesc spread_along(const TensorDesc& desc, const Dims& space, int axis);
 /// The channel axis that data_format names.
 int channel_axis(const Attrs& attrs, int rank);
 
-Status lower_elementwise(Lowering& l);   ///< operators with an expression
+Status lower_elementwise(Lowering& l);  ///< operators with an expression
 Status lower_matmul(Lowering& l);
 Status lower_movement(Lowering& l);      ///< StaticTranspose, StaticReshape, Concat
 Status lower_quantization(Lowering& l);  ///< Quantize, Dequantize and their dynamic forms

@@ -25,12 +25,16 @@ void transpose(Lowering& l) {
 }
 
 /// `desc` (dense) with other dims of the same number of elements.
-TensorDesc reshaped(const TensorDesc& desc, const Dims& dims) { return {desc.dtype, dims, dense_strides(dims), desc.offset}; }
+TensorDesc reshaped(const TensorDesc& desc, const Dims& dims) {
+  return {desc.dtype, dims, dense_strides(dims), desc.offset};
+}
 
 void reshape(Lowering& l) {
   const TensorDesc src = l.input(0), dst = l.output(0);
-  if (is_dense(src.dims, src.strides)) return copy(l, reshaped(src, dst.dims), l.input_buffer(0), dst, l.output_buffer(0));
-  if (is_dense(dst.dims, dst.strides)) return copy(l, src, l.input_buffer(0), reshaped(dst, src.dims), l.output_buffer(0));
+  if (is_dense(src.dims, src.strides))
+    return copy(l, reshaped(src, dst.dims), l.input_buffer(0), dst, l.output_buffer(0));
+  if (is_dense(dst.dims, dst.strides))
+    return copy(l, src, l.input_buffer(0), reshaped(dst, src.dims), l.output_buffer(0));
   const int packed = l.add_temporary(src.dtype, src.dims);
   const TensorDesc packed_desc{src.dtype, src.dims, dense_strides(src.dims), 0};
   copy(l, src, l.input_buffer(0), packed_desc, packed);
@@ -52,9 +56,12 @@ void concat(Lowering& l) {
 }  // namespace
 
 Status lower_movement(Lowering& l) {
-  if (l.op->kind == OpKind::StaticTranspose) transpose(l);
-  else if (l.op->kind == OpKind::StaticReshape) reshape(l);
-  else concat(l);
+  if (l.op->kind == OpKind::StaticTranspose)
+    transpose(l);
+  else if (l.op->kind == OpKind::StaticReshape)
+    reshape(l);
+  else
+    concat(l);
   return {};
 }
 

@@ -61,8 +61,8 @@ class GroupedSpace {
 Status check_split(const Dims& group) {
   const auto split = group.size() + std::count_if(group.begin(), group.end(), [](int64_t g) { return g > 1; });
   if (split <= kMaxRank) return {};
-  return fail(Code::unimplemented, str("groups along so many axes of a rank ", group.size(), " tensor need a space of rank ",
-                                       split, ", the most is ", kMaxRank));
+  return fail(Code::unimplemented, str("groups along so many axes of a rank ", group.size(),
+                                       " tensor need a space of rank ", split, ", the most is ", kMaxRank));
 }
 
 /// One value, one for each index of `axis`, or (weights of a grouped ConvTranspose, whose groups lie along axis 0) one

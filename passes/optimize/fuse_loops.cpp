@@ -44,8 +44,10 @@ class Fuser {
 
   void run() {
     for (size_t reader = 1; reader < p_.steps.size();)
-      if (!try_reader(reader)) ++reader;
-      else reader = 1;
+      if (!try_reader(reader))
+        ++reader;
+      else
+        reader = 1;
   }
 
  private:
@@ -56,7 +58,8 @@ class Fuser {
     const Step& r = p_.steps[reader];
     for (size_t k = 0; k < r.in.size(); ++k) {
       const int b = r.in[k];
-      if (b == Step::kNoBuffer || buffer(b).role == Buffer::Role::input || buffer(b).role == Buffer::Role::constant) continue;
+      if (b == Step::kNoBuffer || buffer(b).role == Buffer::Role::input || buffer(b).role == Buffer::Role::constant)
+        continue;
       for (size_t maker = 0; maker < reader; ++maker) {
         if (!p_.steps[maker].writes(b)) continue;
         if (join_behind(maker, reader) || join_in_front(maker, reader, b)) return true;
@@ -73,7 +76,8 @@ class Fuser {
     return false;
   }
 
-  /// Where one step in place of `maker` and `reader` may stand: nothing between them may need the one or feed the other.
+  /// Where one step in place of `maker` and `reader` may stand: nothing between them may need the one or feed the
+  /// other.
   int place(size_t maker, size_t reader) const {
     bool late = true, early = true;
     for (size_t s = maker + 1; s < reader; ++s) {
@@ -86,7 +90,8 @@ class Fuser {
   /// loop or pooling step, then a loop over the same space.
   bool join_behind(size_t maker, size_t reader) {
     const Step &m = p_.steps[maker], &r = p_.steps[reader];
-    if (r.problem.step != StepKind::loop || (m.problem.step != StepKind::loop && !is_pool(m.problem.step))) return false;
+    if (r.problem.step != StepKind::loop || (m.problem.step != StepKind::loop && !is_pool(m.problem.step)))
+      return false;
     if (m.problem.out[0].dims != r.problem.out[0].dims) return false;
     for (size_t k = 0; k < r.in.size(); ++k) {
       const int made = output_of(m, r.in[k]);
@@ -169,7 +174,8 @@ class Fuser {
     const Step &m = p_.steps[maker], &r = p_.steps[reader];
     if (m.problem.step != StepKind::loop || !is_pool(r.problem.step) || m.out.size() != 1) return false;
     const auto port = static_cast<size_t>(front_port(r.problem.step));
-    if (r.in[port] != b || !same_place(r.problem.in[port], m.problem.out[0]) || !covers(m.problem.out[0], buffer(b))) return false;
+    if (r.in[port] != b || !same_place(r.problem.in[port], m.problem.out[0]) || !covers(m.problem.out[0], buffer(b)))
+      return false;
     if (std::count(r.in.begin(), r.in.end(), b) != 1 || loads(r.problem.back, static_cast<int>(port))) return false;
     if (needed_elsewhere(b, reader)) return false;
     if (m.in.size() + r.in.size() > kMaxOperands) return false;

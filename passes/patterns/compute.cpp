@@ -11,7 +11,8 @@ std::vector<Pattern> compute_patterns() {
   const OpSet products = MatMul | Convolution | ConvTranspose;
   return {
       {.name = "int8_matmul_conv_post_ops",
-       .text = "a quantized matrix product or convolution (Dequantize on source and weights) with bias, post-ops and Quantize",
+       .text = "a quantized matrix product or convolution (Dequantize on source and weights) with bias, post-ops and "
+               "Quantize",
        .chain = op(Dequantize) >> op(products).at(0).in(1, quantized) >> tail() >> maybe(Quantize)},
       {.name = "conv_swish_post_ops",
        .text = "a convolution whose result is multiplied by its own sigmoid, with post-ops",

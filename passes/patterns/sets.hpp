@@ -8,12 +8,12 @@ namespace partita::patterns {
 
 using enum OpKind;
 
-inline constexpr OpSet kUnary = Abs | Clamp | Elu | Exp | GELU | HardSigmoid | HardSwish | LeakyReLU | Log | Mish | Pow |
-                                Reciprocal | ReLU | Round | Sigmoid | SoftPlus | Sqrt | Square | Tanh;
+inline constexpr OpSet kUnary = Abs | Clamp | Elu | Exp | GELU | HardSigmoid | HardSwish | LeakyReLU | Log | Mish |
+                                Pow | Reciprocal | ReLU | Round | Sigmoid | SoftPlus | Sqrt | Square | Tanh;
 inline constexpr OpSet kBinary = Add | Multiply | Maximum | Minimum | Divide | Subtract | SquaredDifference;
-inline constexpr OpSet kActivationBackward = AbsBackward | ClampBackward | EluBackward | GELUBackward | HardSigmoidBackward |
-                                             HardSwishBackward | MishBackward | ReLUBackward | SigmoidBackward |
-                                             SoftPlusBackward | SqrtBackward | TanhBackward;
+inline constexpr OpSet kActivationBackward = AbsBackward | ClampBackward | EluBackward | GELUBackward |
+                                             HardSigmoidBackward | HardSwishBackward | MishBackward | ReLUBackward |
+                                             SigmoidBackward | SoftPlusBackward | SqrtBackward | TanhBackward;
 inline constexpr OpSet kPostOp = kUnary | kBinary;
 /// Everything that computes each element of its result from the elements at the same place.
 inline constexpr OpSet kElementwise = kPostOp | kActivationBackward | BiasAdd | BatchNormInference | PReLU | Select |

@@ -17,7 +17,7 @@ class CompiledForm {
   std::shared_ptr<const Partition> partition;
   std::shared_ptr<const Executable> executable;  ///< null while it waits for shape inputs
   std::vector<uint64_t> waits_for;
-  std::vector<logical_tensor> inputs, outputs;   ///< all fields known where there is an executable, else as given
+  std::vector<logical_tensor> inputs, outputs;  ///< all fields known where there is an executable, else as given
 };
 
 }  // namespace partita

@@ -18,7 +18,8 @@ Status graph::set_fpmath_mode(FpMath mode, bool apply_to_int) {
 }
 
 Status graph::add_op(const op& added) {
-  if (finalized()) return fail(Code::invalid_graph, "the graph is finalized, no operator can be added").at(place_of(added));
+  if (finalized())
+    return fail(Code::invalid_graph, "the graph is finalized, no operator can be added").at(place_of(added));
   if (!ids_.insert(added.id).second)
     return fail(Code::invalid_graph_op, str("another operator has the id ", added.id)).at(place_of(added));
   if (auto checked = verify_op(added); !checked.ok()) {

@@ -41,8 +41,8 @@ Status execute_waiting(const CompiledForm& form, const stream& on, std::span<con
   for (const logical_tensor& made : compiled.executable->outputs)
     for (const tensor& t : outputs)
       if (t.desc.id == made.id && !t.desc.shape_known())
-        return fail(Code::invalid_arguments,
-                    str("output tensor ", made.id, " must come with its dims: its shape ", made.text(), " is known only now"));
+        return fail(Code::invalid_arguments, str("output tensor ", made.id, " must come with its dims: its shape ",
+                                                 made.text(), " is known only now"));
   // A scratchpad of the caller was sized before the shapes were known, so it is not used.
   return run(*compiled.executable, on, inputs, outputs, nullptr);
 }
@@ -71,8 +71,9 @@ std::vector<uint64_t> partition::ops() const {
   return ids;
 }
 
-Result<compiled_partition> partition::compile(std::span<const logical_tensor> inputs, std::span<const logical_tensor> outputs,
-                                              const engine& on, std::span<const tensor> constants) const {
+Result<compiled_partition> partition::compile(std::span<const logical_tensor> inputs,
+                                              std::span<const logical_tensor> outputs, const engine& on,
+                                              std::span<const tensor> constants) const {
   if (!form_) return fail(Code::invalid_arguments, "the partition is empty");
   if (on.kind() != form_->kind && form_->kind != EngineKind::any)
     return fail(Code::invalid_arguments, "the engine's kind differs from the graph's");

@@ -35,7 +35,11 @@ Range range_for(const FinalGraph& graph, const Value& value) {
     const size_t port = std::min(static_cast<size_t>(use.port), def.inputs.size() - 1);
     const std::string_view name = def.inputs.empty() ? std::string_view() : def.inputs[port].name;
     switch (o.kind) {
-      case OpKind::Log: case OpKind::Sqrt: case OpKind::SqrtBackward: case OpKind::Pow: case OpKind::Reciprocal:
+      case OpKind::Log:
+      case OpKind::Sqrt:
+      case OpKind::SqrtBackward:
+      case OpKind::Pow:
+      case OpKind::Reciprocal:
         if (use.port == 0) range = {0.5, 1.5};
         break;
       case OpKind::Divide:
@@ -58,7 +62,9 @@ Range range_for(const FinalGraph& graph, const Value& value) {
 
 Range integer_range(Dtype dtype) {
   switch (dtype) {
-    case Dtype::s8: case Dtype::s32: case Dtype::s64: return {-8, 8};
+    case Dtype::s8:
+    case Dtype::s32:
+    case Dtype::s64: return {-8, 8};
     case Dtype::s4: return {-8, 8};
     default: return {0, 8};
   }
@@ -70,24 +76,29 @@ Result<std::vector<int64_t>> shape_content(const FinalGraph& graph, const Use& u
   const Attrs& attrs = graph.attrs[static_cast<size_t>(use.op)];
   const Value& out = graph.values[static_cast<size_t>(graph.out[static_cast<size_t>(use.op)][0])];
   if (!out.desc.shape_known())
-    return fail(Code::invalid_shape, str(place_of(o), ": the output shape must be known to choose a content for input ", use.port));
+    return fail(Code::invalid_shape,
+                str(place_of(o), ": the output shape must be known to choose a content for input ", use.port));
   std::vector<int64_t> content;
   if (attr == Attr::sizes) {
     const bool channel_last = attrs.is(Attr::data_format, "NXC");
-    for (int d = channel_last ? 1 : 2; d < out.desc.rank() - (channel_last ? 1 : 0); ++d) content.push_back(out.desc.dims[d]);
+    for (int d = channel_last ? 1 : 2; d < out.desc.rank() - (channel_last ? 1 : 0); ++d)
+      content.push_back(out.desc.dims[d]);
   } else if (attr == Attr::axes) {
     const Dims& src = graph.values[static_cast<size_t>(graph.in[static_cast<size_t>(use.op)][0])].desc.dims;
     const bool keep = attrs.flag_or(Attr::keep_dims, false);
     for (int d = 0, kept = 0; d < src.size(); ++d) {
       const int left = out.desc.rank() - kept;
-      if (keep ? src[d] != out.desc.dims[d] : left < src.size() - d && (left == 0 || src[d] != out.desc.dims[kept])) content.push_back(d);
-      else ++kept;
+      if (keep ? src[d] != out.desc.dims[d] : left < src.size() - d && (left == 0 || src[d] != out.desc.dims[kept]))
+        content.push_back(d);
+      else
+        ++kept;
     }
   } else {
     content.assign(out.desc.dims.begin(), out.desc.dims.end());
   }
   if (static_cast<int64_t>(content.size()) != entries)
-    return fail(Code::invalid_shape, str(place_of(o), ": input ", use.port, " has ", entries, " entries, the output shape asks for ", content.size()));
+    return fail(Code::invalid_shape, str(place_of(o), ": input ", use.port, " has ", entries,
+                                         " entries, the output shape asks for ", content.size()));
   return content;
 }
 
@@ -99,9 +110,13 @@ Status fill_input(const FinalGraph& graph, int v, uint64_t seed, Storage& storag
   void* data = storage.data.get();
   for (const Use& use : value.uses) {
     const OpDef& def = op_def(graph.ops[static_cast<size_t>(use.op)].kind);
-    if (static_cast<size_t>(use.port) >= def.inputs.size() || def.inputs[static_cast<size_t>(use.port)].value_of == Attr{0}) continue;
-    PT_ASSIGN(const auto content, shape_content(graph, use, def.inputs[static_cast<size_t>(use.port)].value_of, storage.desc.elements()));
-    for (size_t i = 0; i < content.size(); ++i) store_from_double(data, dtype, static_cast<int64_t>(i), static_cast<double>(content[i]));
+    if (static_cast<size_t>(use.port) >= def.inputs.size() ||
+        def.inputs[static_cast<size_t>(use.port)].value_of == Attr{0})
+      continue;
+    PT_ASSIGN(const auto content,
+              shape_content(graph, use, def.inputs[static_cast<size_t>(use.port)].value_of, storage.desc.elements()));
+    for (size_t i = 0; i < content.size(); ++i)
+      store_from_double(data, dtype, static_cast<int64_t>(i), static_cast<double>(content[i]));
     return {};
   }
   // The whole span, gaps between strided elements too.
@@ -110,7 +125,8 @@ Status fill_input(const FinalGraph& graph, int v, uint64_t seed, Storage& storag
   if (dtype == Dtype::boolean || !is_floating(dtype)) {
     const Range r = dtype == Dtype::boolean ? Range{0, 2} : integer_range(dtype);
     for (int64_t i = 0; i < n; ++i)
-      store_from_double(data, dtype, i, static_cast<int64_t>(r.low + uniform(own, static_cast<uint64_t>(i)) * (r.high - r.low)));
+      store_from_double(data, dtype, i,
+                        static_cast<int64_t>(r.low + uniform(own, static_cast<uint64_t>(i)) * (r.high - r.low)));
     return {};
   }
   const Range r = range_for(graph, value);

@@ -23,7 +23,8 @@ double median(std::vector<double> times) {
 
 class GraphRun {
  public:
-  GraphRun(graph& g, const RunSettings& settings) : graph_(g), settings_(settings), on_(), stream_(on_, settings.threads) {}
+  GraphRun(graph& g, const RunSettings& settings)
+      : graph_(g), settings_(settings), on_(), stream_(on_, settings.threads) {}
 
   Result<GraphReport> run(const std::function<void(double)>& progress) {
     const ThreadScope threads(settings_.threads);
@@ -56,8 +57,10 @@ class GraphRun {
     for (const op& o : p.form()->ops) r.op_names.push_back(str(name_of(o.kind), " ", o.id));
     r.pattern = p.pattern();
     r.supported = p.supported();
-    if (p.supported()) PT_TRY(compile_and_run(p, r));
-    else if (!p.output_ports().empty()) return fail(Code::unimplemented, p.reason());
+    if (p.supported())
+      PT_TRY(compile_and_run(p, r));
+    else if (!p.output_ports().empty())
+      return fail(Code::unimplemented, p.reason());
     release_inputs(p);
     report_.compile_ms += r.compile_ms;
     report_.exec_ms += r.exec_ms;

@@ -57,7 +57,8 @@ Result<Tensors> run_reference(const Partition& partition, const Given& given, co
     if (!reference) return fail(Code::unimplemented, str("no reference for ", name_of(o.kind)));
     if (!empty) PT_TRY(reference(problem_of(g, o), {in, out, nullptr}).at(str("reference of op ", o.id)));
     for (int v : o.in)
-      if (last[static_cast<size_t>(v)] == i && !g.values[static_cast<size_t>(v)].output) made[static_cast<size_t>(v)] = Storage();
+      if (last[static_cast<size_t>(v)] == i && !g.values[static_cast<size_t>(v)].output)
+        made[static_cast<size_t>(v)] = Storage();
   }
   Tensors outputs;
   for (int v : g.outputs) outputs[g.values[static_cast<size_t>(v)].desc.id] = std::move(made[static_cast<size_t>(v)]);

@@ -26,7 +26,8 @@ std::string merge(logical_tensor& known, const logical_tensor& seen) {
     known.rank_known = true;
     known.dims = seen.dims;
   }
-  if (known.layout == Layout::opaque && seen.layout == Layout::opaque && known.layout_id != seen.layout_id) return "layout id";
+  if (known.layout == Layout::opaque && seen.layout == Layout::opaque && known.layout_id != seen.layout_id)
+    return "layout id";
   if (known.strides_known() && seen.strides_known() && known.strides != seen.strides) return "strides";
   const bool more = (known.layout == Layout::undef && seen.layout != Layout::undef) ||
                     (!known.strides_known() && seen.strides_known());
@@ -82,7 +83,8 @@ class Connector {
       if (const std::string what = merge(value.desc, t); !what.empty())
         return fail(Code::invalid_graph,
                     str("tensor ", t.id, " has another ", what, " here (", t.text(), ") than in ",
-                        place_of(graph_.ops[static_cast<size_t>(first_seen_[static_cast<size_t>(v)])]), " (", before.text(), ")"));
+                        place_of(graph_.ops[static_cast<size_t>(first_seen_[static_cast<size_t>(v)])]), " (",
+                        before.text(), ")"));
     }
     if (!output) {
       value.uses.push_back({op_index, port});
@@ -154,6 +156,8 @@ class Connector {
 
 }  // namespace
 
-Result<FinalGraph> finalize(std::span<const op> ops, std::span<const Attrs> attrs) { return Connector(ops, attrs).run(); }
+Result<FinalGraph> finalize(std::span<const op> ops, std::span<const Attrs> attrs) {
+  return Connector(ops, attrs).run();
+}
 
 }  // namespace partita

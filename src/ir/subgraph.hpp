@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Subgraph: a private copy of one partition's operators for concrete tensors. The only form of a graph that is rewritten.
+// Subgraph: a private copy of one partition's operators for concrete tensors. The only form of a graph that is
+// rewritten.
 #pragma once
 
 #include <string>
@@ -11,30 +12,30 @@
 namespace partita {
 
 struct SubValue {
-  logical_tensor desc;     ///< dims known; strides known for ports, dense for inner values
-  int producer = -1;       ///< operator index; -1: an input port
-  bool output = false;     ///< an output port
+  logical_tensor desc;  ///< dims known; strides known for ports, dense for inner values
+  int producer = -1;    ///< operator index; -1: an input port
+  bool output = false;  ///< an output port
 };
 
 struct SubOp {
   uint64_t id = 0;
   OpKind kind = OpKind::Wildcard;
   std::string name;
-  Attrs attrs;             ///< complete, auto_pad resolved, value inputs moved into attributes
+  Attrs attrs;  ///< complete, auto_pad resolved, value inputs moved into attributes
   std::vector<int> in, out;
 };
 
 /// A shape input whose content was taken from given output dims at compile time: execution compares it.
 struct ShapeCheck {
-  uint64_t tensor = 0;     ///< id of the input port
+  uint64_t tensor = 0;  ///< id of the input port
   std::vector<int64_t> expected;
-  std::string place;       ///< "op 3 (AvgPoolBackward): `src_shape`"
+  std::string place;  ///< "op 3 (AvgPoolBackward): `src_shape`"
 };
 
 struct Subgraph {
-  std::vector<SubOp> ops;        ///< producers first
+  std::vector<SubOp> ops;  ///< producers first
   std::vector<SubValue> values;
-  std::vector<int> inputs;       ///< values of the input ports, each tensor once
+  std::vector<int> inputs;  ///< values of the input ports, each tensor once
   std::vector<int> outputs;
   std::vector<ShapeCheck> checks;
 };

@@ -15,12 +15,12 @@ struct Executable {
   Program program;
   std::vector<ShapeCheck> checks;
   std::vector<logical_tensor> inputs, outputs;  ///< ports, all fields known
-  int threads = 1;  ///< most threads it may run on: scratch was sized for them
+  int threads = 1;                              ///< most threads it may run on: scratch was sized for them
 };
 
 /// Binds tensors by id and runs the steps. `scratchpad`: arena_bytes bytes aligned to 64, or null to take them from the
 /// stream's allocator. Errors: invalid_arguments, invalid_shape, out_of_memory, and what a kernel answers.
-Status run(const Executable& executable, const stream& on, std::span<const tensor> inputs, std::span<const tensor> outputs,
-           void* scratchpad);
+Status run(const Executable& executable, const stream& on, std::span<const tensor> inputs,
+           std::span<const tensor> outputs, void* scratchpad);
 
 }  // namespace partita

@@ -34,8 +34,8 @@ Result<void*> bind(const logical_tensor& port, std::span<const tensor> given, co
     if (t.desc.dtype != port.dtype || (t.desc.rank_known && t.desc.dims != port.dims))
       return fail(Code::invalid_arguments, str(what, " is ", t.desc.text(), ", compiled was ", port.text()));
     if (t.desc.strides_known() && t.desc.strides != port.strides && port.elements() > 1)
-      return fail(Code::invalid_arguments,
-                  str(what, " has strides [", text_of(t.desc.strides), "], compiled were [", text_of(port.strides), "]"));
+      return fail(Code::invalid_arguments, str(what, " has strides [", text_of(t.desc.strides), "], compiled were [",
+                                               text_of(port.strides), "]"));
     if (t.data == nullptr && port.elements() > 0) return fail(Code::invalid_arguments, what + " has no data");
     return t.data;
   }
@@ -52,8 +52,8 @@ Status check_shapes(const Executable& e, std::span<const void* const> pointers) 
       for (int64_t k = 0; k < t.elements(); ++k)
         found.push_back(static_cast<int64_t>(load_as_double(data, t.dtype, k * (t.rank() ? t.strides[0] : 0))));
       if (found != check.expected)
-        return fail(Code::invalid_shape, str(check.place, " says ", text_of(AttrValue(found)), ", the partition was compiled for ",
-                                             text_of(AttrValue(check.expected))));
+        return fail(Code::invalid_shape, str(check.place, " says ", text_of(AttrValue(found)),
+                                             ", the partition was compiled for ", text_of(AttrValue(check.expected))));
     }
   return {};
 }

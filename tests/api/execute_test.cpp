@@ -32,7 +32,8 @@ TEST(execute, finds_tensors_by_id_in_any_order) {
   const auto c = compiled_of(p);
   ASSERT_TRUE(c.ok()) << c.status().text();
   float a[4] = {5, 6, 7, 8}, b[4] = {1, 2, 3, 4}, d[4];
-  const std::vector<tensor> in = {{logical_tensor(1, Dtype::f32, Dims{4}), b}, {logical_tensor(0, Dtype::f32, Dims{4}), a}};
+  const std::vector<tensor> in = {{logical_tensor(1, Dtype::f32, Dims{4}), b},
+                                  {logical_tensor(0, Dtype::f32, Dims{4}), a}};
   const std::vector<tensor> out = {{logical_tensor(2, Dtype::f32, Dims{4}), d}};
   const Status s = c->execute(stream(engine()), in, out);
   ASSERT_TRUE(s.ok()) << s.text();
@@ -58,9 +59,9 @@ TEST(execute, refuses_missing_tensors_data_and_other_shapes) {
 TEST(compile, needs_a_known_tensor_for_every_port) {
   const partition p = only_partition("%1: f32 = ReLU(%0: f32[4])");
   const engine e;
-  const std::vector<logical_tensor> none, unknown = {logical_tensor(0, Dtype::f32, Layout::strided)},
-                                    in = {logical_tensor(0, Dtype::f32, Dims{4})}, out = {logical_tensor(1, Dtype::f32, Layout::any)},
-                                    wrong = {logical_tensor(1, Dtype::f32, Dims{5})};
+  const std::vector<logical_tensor> none,
+      unknown = {logical_tensor(0, Dtype::f32, Layout::strided)}, in = {logical_tensor(0, Dtype::f32, Dims{4})},
+      out = {logical_tensor(1, Dtype::f32, Layout::any)}, wrong = {logical_tensor(1, Dtype::f32, Dims{5})};
   EXPECT_EQ(p.compile(none, out, e).status().text(), "no tensor is given for input port 0 (f32[4])");
   EXPECT_EQ(p.compile(unknown, out, e).status().code(), Code::invalid_arguments);
   EXPECT_EQ(p.compile(in, wrong, e).status().code(), Code::invalid_shape);
@@ -103,8 +104,10 @@ TEST(execute, works_in_place_where_the_pair_is_reported) {
   EXPECT_EQ(pairs[0].second, 3u);
   float x[4] = {-1, 2, -3, 4}, y[4] = {10, 20, 30, 40};
   float* shared = pairs[0].first == 0 ? x : y;
-  const std::vector<tensor> in = {{logical_tensor(0, Dtype::f32, Dims{4}), x}, {logical_tensor(2, Dtype::f32, Dims{4}), y}};
-  ASSERT_TRUE(c->execute(stream(engine()), in, std::vector<tensor>{{logical_tensor(3, Dtype::f32, Dims{4}), shared}}).ok());
+  const std::vector<tensor> in = {{logical_tensor(0, Dtype::f32, Dims{4}), x},
+                                  {logical_tensor(2, Dtype::f32, Dims{4}), y}};
+  ASSERT_TRUE(
+      c->execute(stream(engine()), in, std::vector<tensor>{{logical_tensor(3, Dtype::f32, Dims{4}), shared}}).ok());
   EXPECT_EQ(shared[0], 10);
   EXPECT_EQ(shared[1], 22);
 }
@@ -113,13 +116,20 @@ TEST(execute, takes_temporaries_from_the_users_allocator_or_the_scratchpad) {
   const partition p = only_partition("%2: f32[4,4] = MatMul(%0: f32[4,4], %1: f32[4,4]); %3: f32[4,4] = ReLU(%2)");
   static std::atomic<int> taken, given;
   taken = given = 0;
-  const engine e(EngineKind::cpu, {[](size_t n, size_t a) -> void* { ++taken; return std::aligned_alloc(a, (n + a - 1) / a * a); },
-                                   [](void* q) { ++given; std::free(q); }});
+  const engine e(EngineKind::cpu, {[](size_t n, size_t a) -> void* {
+                                     ++taken;
+                                     return std::aligned_alloc(a, (n + a - 1) / a * a);
+                                   },
+                                   [](void* q) {
+                                     ++given;
+                                     std::free(q);
+                                   }});
   const auto c = p.compile(p.input_ports(), p.output_ports(), e);
   ASSERT_TRUE(c.ok()) << c.status().text();
   ASSERT_GT(c->scratchpad_bytes(), 0u);
   std::vector<float> a(16, 1.0f), b(16, 2.0f), d(16);
-  const std::vector<tensor> in = {{p.input_ports()[0], a.data()}, {p.input_ports()[1], b.data()}}, out = {{p.output_ports()[0], d.data()}};
+  const std::vector<tensor> in = {{p.input_ports()[0], a.data()}, {p.input_ports()[1], b.data()}},
+                            out = {{p.output_ports()[0], d.data()}};
   ASSERT_TRUE(c->execute(stream(e), in, out).ok());
   EXPECT_EQ(taken, 1);
   EXPECT_EQ(given, 1);
@@ -133,14 +143,16 @@ TEST(execute, takes_temporaries_from_the_users_allocator_or_the_scratchpad) {
 }
 
 constexpr std::string_view kAvgPoolBackward =
-    "%2 = AvgPoolBackward(%0: f32[1,1,2,2], %1: s32[4]) {strides=[2,2], kernel=[2,2], pads_begin=[0,0], pads_end=[0,0], "
+    "%2 = AvgPoolBackward(%0: f32[1,1,2,2], %1: s32[4]) {strides=[2,2], kernel=[2,2], pads_begin=[0,0], "
+    "pads_end=[0,0], "
     "exclude_pad=true, data_format=NCX}";
 
 TEST(shape_input, is_used_at_compile_time_where_it_is_constant) {
   const partition p = only_partition(kAvgPoolBackward);
   const int32_t shape[4] = {1, 1, 4, 4};
   const std::vector<tensor> constants = {{logical_tensor(1, Dtype::s32, Dims{4}), const_cast<int32_t*>(shape)}};
-  const auto c = p.compile(p.input_ports(), std::vector{logical_tensor(2, Dtype::f32, Layout::any)}, engine(), constants);
+  const auto c =
+      p.compile(p.input_ports(), std::vector{logical_tensor(2, Dtype::f32, Layout::any)}, engine(), constants);
   ASSERT_TRUE(c.ok()) << c.status().text();
   EXPECT_EQ(c->query_logical_tensor(2)->text(), "f32[1,1,4,4]");
 }
@@ -170,10 +182,12 @@ TEST(shape_input, may_arrive_only_at_execution) {
   float dy[4] = {4, 8, 12, 16}, dx[16];
   int32_t shape[4] = {1, 1, 4, 4};
   const std::vector<tensor> in = {{p.input_ports()[0], dy}, {p.input_ports()[1], shape}};
-  const Status s = c->execute(stream(engine()), in, std::vector<tensor>{{logical_tensor(2, Dtype::f32, Dims{1, 1, 4, 4}), dx}});
+  const Status s =
+      c->execute(stream(engine()), in, std::vector<tensor>{{logical_tensor(2, Dtype::f32, Dims{1, 1, 4, 4}), dx}});
   ASSERT_TRUE(s.ok()) << s.text();
   EXPECT_EQ(dx[15], 4);
-  EXPECT_EQ(c->execute(stream(engine()), in, std::vector<tensor>{{logical_tensor(2, Dtype::f32), dx}}).code(), Code::invalid_arguments);
+  EXPECT_EQ(c->execute(stream(engine()), in, std::vector<tensor>{{logical_tensor(2, Dtype::f32), dx}}).code(),
+            Code::invalid_arguments);
 }
 
 TEST(shape_input, of_a_reduction_names_the_axes) {
@@ -193,14 +207,16 @@ TEST(compile, empty_tensors_give_empty_results) {
   const auto c = compiled_of(p);
   ASSERT_TRUE(c.ok()) << c.status().text();
   EXPECT_TRUE(c->execute(stream(engine()), std::vector<tensor>{{p.input_ports()[0], nullptr}},
-                         std::vector<tensor>{{p.output_ports()[0], nullptr}}).ok());
+                         std::vector<tensor>{{p.output_ports()[0], nullptr}})
+                  .ok());
 }
 
 TEST(cache, equal_requests_share_one_program_and_capacity_zero_builds_anew) {
   const std::string text = "%1: f32[4] = ReLU(%0: f32[4])";
   const partition a = only_partition(text), b = only_partition(text);
   const Given given{a.input_ports(), a.output_ports(), {}};
-  const auto first = compile(*a.form(), given, 1), second = compile(*b.form(), given, 1), other = compile(*b.form(), given, 2);
+  const auto first = compile(*a.form(), given, 1), second = compile(*b.form(), given, 1),
+             other = compile(*b.form(), given, 2);
   EXPECT_EQ(first->executable, second->executable);
   EXPECT_NE(first->executable, other->executable);
   const size_t before = cache_capacity();
@@ -217,7 +233,8 @@ TEST(cache, equal_requests_share_one_program_and_capacity_zero_builds_anew) {
 TEST(cache, failures_are_not_kept) {
   const partition p = only_partition("%1: f32 = ReLU(%0: f32[4])");
   const std::vector<logical_tensor> wrong = {logical_tensor(1, Dtype::f32, Dims{5})};
-  for (int i = 0; i < 2; ++i) EXPECT_EQ(compile(*p.form(), {p.input_ports(), wrong, {}}, 1).status().code(), Code::invalid_shape);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(compile(*p.form(), {p.input_ports(), wrong, {}}, 1).status().code(), Code::invalid_shape);
 }
 
 TEST(execute, one_compiled_partition_runs_on_many_threads_at_once) {
@@ -227,7 +244,8 @@ TEST(execute, one_compiled_partition_runs_on_many_threads_at_once) {
   std::atomic<int> wrong = 0;
   auto work = [&](float scale) {
     std::vector<float> a(64, scale), b(64, 0.01f), d(64);
-    const std::vector<tensor> in = {{p.input_ports()[0], a.data()}, {p.input_ports()[1], b.data()}}, out = {{p.output_ports()[0], d.data()}};
+    const std::vector<tensor> in = {{p.input_ports()[0], a.data()}, {p.input_ports()[1], b.data()}},
+                              out = {{p.output_ports()[0], d.data()}};
     for (int i = 0; i < 50; ++i) {
       if (!c->execute(stream(engine(), 1), in, out).ok()) ++wrong;
       if (std::fabs(d[17] - std::exp(scale * 0.08f)) > 1e-4f) ++wrong;

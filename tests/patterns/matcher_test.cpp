@@ -14,7 +14,8 @@ namespace {
 
 using test::final_graph_of;
 
-/// Ids of the operators the pattern finds at the first operator where it matches, sorted; or the reason of the best try.
+/// Ids of the operators the pattern finds at the first operator where it matches, sorted; or the reason of the best
+/// try.
 std::string found(const Pattern& pattern, std::string_view text) {
   const graph g = final_graph_of(text);
   const FinalGraph& form = *g.form();
@@ -36,12 +37,11 @@ std::string found(const Pattern& pattern, std::string_view text) {
   return best.reason;
 }
 
-TEST(matcher, follows_a_chain) {
-  EXPECT_EQ(found({"p", "", op(Abs) >> op(Exp)}, "%1 = Abs(%0); %2 = Exp(%1)"), "1,2");
-}
+TEST(matcher, follows_a_chain) { EXPECT_EQ(found({"p", "", op(Abs) >> op(Exp)}, "%1 = Abs(%0); %2 = Exp(%1)"), "1,2"); }
 
 TEST(matcher, says_what_it_missed) {
-  EXPECT_EQ(found({"p", "", op(Abs) >> op(Exp)}, "%1 = Abs(%0); %2 = Log(%1)"), "no Exp reads the result of op 1 (Abs)");
+  EXPECT_EQ(found({"p", "", op(Abs) >> op(Exp)}, "%1 = Abs(%0); %2 = Log(%1)"),
+            "no Exp reads the result of op 1 (Abs)");
 }
 
 TEST(matcher, optional_items_are_taken_where_they_are) {
@@ -74,17 +74,24 @@ TEST(matcher, inner_outputs_allow_it) {
 TEST(matcher, sides_are_matched_against_the_data_flow) {
   const Pattern p{"p", "", op(MatMul).in(0, op(Dequantize)).in(1, maybe(Quantize) >> op(Dequantize))};
   const std::string dq = " {scales=[1], zps=[0]}; ";
-  EXPECT_EQ(found(p, "%2: f32[4,4] = Dequantize(%0: s8[4,4])" + dq + "%3: f32[4,4] = Dequantize(%1: s8[4,4])" + dq + "%4 = MatMul(%2, %3)"),
+  EXPECT_EQ(found(p, "%2: f32[4,4] = Dequantize(%0: s8[4,4])" + dq + "%3: f32[4,4] = Dequantize(%1: s8[4,4])" + dq +
+                         "%4 = MatMul(%2, %3)"),
             "1,2,3");
 }
 
 TEST(matcher, a_chain_enters_at_the_port_that_is_asked_for) {
   const Pattern p{"p", "", op(ReLUBackward) >> op(BatchNormTrainingBackward).at(1)};
   const std::string head = "%2 = ReLUBackward(%0: f32[2,3,4,4], %1: f32[2,3,4,4]); ";
-  EXPECT_EQ(found(p, head + "%8, %9, %10 = BatchNormTrainingBackward(%3: f32[2,3,4,4], %2, %4: f32[3], %5: f32[3], %6: f32[3]) "
-                            "{epsilon=0.1, data_format=NCX}"), "1,2");
-  EXPECT_NE(found(p, head + "%8, %9, %10 = BatchNormTrainingBackward(%2, %3: f32[2,3,4,4], %4: f32[3], %5: f32[3], %6: f32[3]) "
-                            "{epsilon=0.1, data_format=NCX}"), "1,2");
+  EXPECT_EQ(
+      found(p, head +
+                   "%8, %9, %10 = BatchNormTrainingBackward(%3: f32[2,3,4,4], %2, %4: f32[3], %5: f32[3], %6: f32[3]) "
+                   "{epsilon=0.1, data_format=NCX}"),
+      "1,2");
+  EXPECT_NE(
+      found(p, head +
+                   "%8, %9, %10 = BatchNormTrainingBackward(%2, %3: f32[2,3,4,4], %4: f32[3], %5: f32[3], %6: f32[3]) "
+                   "{epsilon=0.1, data_format=NCX}"),
+      "1,2");
 }
 
 TEST(matcher, a_value_used_twice_is_tied_by_its_name) {
@@ -117,12 +124,16 @@ TEST(matcher, groups_that_would_depend_on_each_other_are_refused) {
 
 /// Gradients of one convolution: three operators read one diff_dst.
 TEST(matcher, chains_are_tied_by_a_shared_gradient) {
-  const Pattern p{.name = "conv_gradients", .text = "",
+  const Pattern p{.name = "conv_gradients",
+                  .text = "",
                   .chain = op(ConvolutionBackwardData).in(0, bind("dy")),
                   .with = {op(ConvolutionBackwardWeights).in(1, same("dy")), maybe(BiasAddBackward).in(0, same("dy"))}};
-  const std::string attrs = " {strides=[1,1], pads_begin=[0,0], pads_end=[0,0], dilations=[1,1], data_format=NCX, weights_format=OIX, ";
-  const std::string data = "%3: f32[1,2,4,4] = ConvolutionBackwardData(%0: f32[1,3,4,4], %1: f32[3,2,1,1])" + attrs + "dst_shape=[1,2,4,4]}; ";
-  const std::string weights = "%4: f32[3,2,1,1] = ConvolutionBackwardWeights(%2: f32[1,2,4,4], %0)" + attrs + "weights_shape=[3,2,1,1]}; ";
+  const std::string attrs =
+      " {strides=[1,1], pads_begin=[0,0], pads_end=[0,0], dilations=[1,1], data_format=NCX, weights_format=OIX, ";
+  const std::string data = "%3: f32[1,2,4,4] = ConvolutionBackwardData(%0: f32[1,3,4,4], %1: f32[3,2,1,1])" + attrs +
+                           "dst_shape=[1,2,4,4]}; ";
+  const std::string weights =
+      "%4: f32[3,2,1,1] = ConvolutionBackwardWeights(%2: f32[1,2,4,4], %0)" + attrs + "weights_shape=[3,2,1,1]}; ";
   EXPECT_EQ(found(p, data + weights), "1,2");
   EXPECT_EQ(found(p, data + weights + "%5 = BiasAddBackward(%0) {data_format=NCX}"), "1,2,3");
   EXPECT_EQ(found(p, data), "no ConvolutionBackwardWeights reads the same value");
@@ -130,37 +141,49 @@ TEST(matcher, chains_are_tied_by_a_shared_gradient) {
 
 /// Attention with a causal mask made of two GenIndex, a comparison and a Select.
 TEST(matcher, finds_attention_with_a_causal_mask) {
-  const Pattern p{.name = "attention", .text = "",
-                  .chain = op(MatMul) >> maybe(Multiply | Divide) >> bind("scores") >>
-                           maybe(op(Select).at(1).in(0, op(GreaterEqual).in(0, op(GenIndex).in(0, same("scores")))
-                                                            .in(1, op(GenIndex).in(0, same("scores"))))) >>
-                           op(SoftMax) >> op(MatMul).at(0)};
-  const std::string head = "%2: f32[2,8,8] = MatMul(%0: f32[2,8,4], %1: f32[2,4,8]); %4: f32[2,8,8] = Divide(%2, %3: f32[1]); ";
+  const Pattern p{
+      .name = "attention",
+      .text = "",
+      .chain =
+          op(MatMul) >> maybe(Multiply | Divide) >> bind("scores") >>
+          maybe(op(Select).at(1).in(
+              0,
+              op(GreaterEqual).in(0, op(GenIndex).in(0, same("scores"))).in(1, op(GenIndex).in(0, same("scores"))))) >>
+          op(SoftMax) >> op(MatMul).at(0)};
+  const std::string head =
+      "%2: f32[2,8,8] = MatMul(%0: f32[2,8,4], %1: f32[2,4,8]); %4: f32[2,8,8] = Divide(%2, %3: f32[1]); ";
   const std::string tail = "%10: f32[2,8,8] = SoftMax(%9) {axis=-1}; %12 = MatMul(%10, %11: f32[2,8,4])";
-  EXPECT_EQ(found(p, head + "%5: s32[2,8,8] = GenIndex(%4) {axis=-2}; %6: s32[2,8,8] = GenIndex(%4) {axis=-1}; "
-                            "%7: boolean[2,8,8] = GreaterEqual(%5, %6); %9: f32[2,8,8] = Select(%7, %4, %8: f32[1]); " + tail),
+  EXPECT_EQ(found(p, head +
+                         "%5: s32[2,8,8] = GenIndex(%4) {axis=-2}; %6: s32[2,8,8] = GenIndex(%4) {axis=-1}; "
+                         "%7: boolean[2,8,8] = GreaterEqual(%5, %6); %9: f32[2,8,8] = Select(%7, %4, %8: f32[1]); " +
+                         tail),
             "1,2,3,4,5,6,7,8");
-  EXPECT_EQ(found(p, "%2: f32[2,8,8] = MatMul(%0: f32[2,8,4], %1: f32[2,4,8]); %9: f32[2,8,8] = Divide(%2, %3: f32[1]); " + tail), "1,2,3,4");
+  EXPECT_EQ(
+      found(p, "%2: f32[2,8,8] = MatMul(%0: f32[2,8,4], %1: f32[2,4,8]); %9: f32[2,8,8] = Divide(%2, %3: f32[1]); " +
+                   tail),
+      "1,2,3,4");
 }
 
 /// Attention backward in its decomposed spelling: P = exp(S - stats); dV = P^T dO; dP = dO V^T; dS = P (dP - rowsum).
 TEST(matcher, finds_attention_backward) {
-  const Pattern p{.name = "attention_backward", .text = "",
+  const Pattern p{.name = "attention_backward",
+                  .text = "",
                   .chain = op(MatMul) >> op(Multiply | Divide) >> op(Subtract) >> op(Exp) >> bind("p") >>
-                           op(Multiply).other(op(Subtract).in(0, op(MatMul).in(0, bind("do")))) >> op(Multiply | Divide) >> bind("ds") >>
-                           op(MatMul),
+                           op(Multiply).other(op(Subtract).in(0, op(MatMul).in(0, bind("do")))) >>
+                           op(Multiply | Divide) >> bind("ds") >> op(MatMul),
                   .with = {op(MatMul).in(1, same("do")), op(MatMul).in(0, same("ds"))}};
-  EXPECT_EQ(found(p, "%2: f32[8,8] = MatMul(%0: f32[8,4], %1: f32[8,4]) {transpose_b=true}\n"
-                     "%4: f32[8,8] = Divide(%2, %3: f32[1])\n"
-                     "%6: f32[8,8] = Subtract(%4, %5: f32[8,1])\n"
-                     "%7: f32[8,8] = Exp(%6)\n"
-                     "%9: f32[8,4] = MatMul(%7, %8: f32[8,4]) {transpose_a=true}\n"
-                     "%11: f32[8,8] = MatMul(%8, %10: f32[8,4]) {transpose_b=true}\n"
-                     "%13: f32[8,8] = Subtract(%11, %12: f32[8,1])\n"
-                     "%14: f32[8,8] = Multiply(%7, %13)\n"
-                     "%15: f32[8,8] = Divide(%14, %3)\n"
-                     "%16: f32[8,4] = MatMul(%15, %1)\n"
-                     "%17: f32[8,4] = MatMul(%15, %0) {transpose_a=true}"),
+  EXPECT_EQ(found(p,
+                  "%2: f32[8,8] = MatMul(%0: f32[8,4], %1: f32[8,4]) {transpose_b=true}\n"
+                  "%4: f32[8,8] = Divide(%2, %3: f32[1])\n"
+                  "%6: f32[8,8] = Subtract(%4, %5: f32[8,1])\n"
+                  "%7: f32[8,8] = Exp(%6)\n"
+                  "%9: f32[8,4] = MatMul(%7, %8: f32[8,4]) {transpose_a=true}\n"
+                  "%11: f32[8,8] = MatMul(%8, %10: f32[8,4]) {transpose_b=true}\n"
+                  "%13: f32[8,8] = Subtract(%11, %12: f32[8,1])\n"
+                  "%14: f32[8,8] = Multiply(%7, %13)\n"
+                  "%15: f32[8,8] = Divide(%14, %3)\n"
+                  "%16: f32[8,4] = MatMul(%15, %1)\n"
+                  "%17: f32[8,4] = MatMul(%15, %0) {transpose_a=true}"),
             "1,2,3,4,5,6,7,8,9,10,11");
 }
 
@@ -171,7 +194,8 @@ TEST(matcher, finds_residual_blocks) {
     return bind(x) >> conv_relu() >> conv_relu() >> op(Convolution) >> op(Add).other(same(x)) >> op(ReLU);
   };
   const Pattern p{.name = "resnet", .text = "", .chain = op(ReLU) >> block("x1") >> block("x2")};
-  const std::string attrs = " {strides=[1,1], pads_begin=[0,0], pads_end=[0,0], dilations=[1,1], data_format=NCX, weights_format=OIX}; ";
+  const std::string attrs =
+      " {strides=[1,1], pads_begin=[0,0], pads_end=[0,0], dilations=[1,1], data_format=NCX, weights_format=OIX}; ";
   std::string text = "%1: f32[1,2,4,4] = ReLU(%0: f32[1,2,4,4]); ";
   int last = 1;
   for (int b = 0; b < 2; ++b) {
@@ -181,7 +205,8 @@ TEST(matcher, finds_residual_blocks) {
       ++last;
       if (c < 2) text += str("%", last + 1, ": f32[1,2,4,4] = ReLU(%", last, "); "), ++last;
     }
-    text += str("%", last + 1, ": f32[1,2,4,4] = Add(%", start, ", %", last, "); %", last + 2, ": f32[1,2,4,4] = ReLU(%", last + 1, "); ");
+    text += str("%", last + 1, ": f32[1,2,4,4] = Add(%", start, ", %", last, "); %", last + 2,
+                ": f32[1,2,4,4] = ReLU(%", last + 1, "); ");
     last += 2;
   }
   EXPECT_EQ(found(p, text), "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15");

@@ -13,23 +13,26 @@ namespace {
 struct Case {
   const char* pattern;
   const char* matching;
-  const char* claimed;      ///< partitions of `matching`
+  const char* claimed;  ///< partitions of `matching`
   const char* not_matching;
-  const char* left;         ///< partitions of `not_matching`
+  const char* left;  ///< partitions of `not_matching`
 };
 
 /// Attributes that the operators below need.
 #define POOL " {strides=[2,2], kernel=[2,2], pads_begin=[0,0], pads_end=[0,0], data_format=NCX}"
-#define AVG " {strides=[2,2], kernel=[2,2], pads_begin=[0,0], pads_end=[0,0], exclude_pad=true, src_shape=[1,2,8,8], data_format=NCX}"
+#define AVG                                                                                                  \
+  " {strides=[2,2], kernel=[2,2], pads_begin=[0,0], pads_end=[0,0], exclude_pad=true, src_shape=[1,2,8,8], " \
+  "data_format=NCX}"
 #define CONV " {strides=[1,1], pads_begin=[0,0], pads_end=[0,0], dilations=[1,1], data_format=NCX, weights_format=OIX}"
 
 const Case kCases[] = {
     {"max_pool_backward_elementwise",
-     "%2: f32[1,2,4,4] = Add(%0: f32[1,2,4,4], %1: f32[1,2,4,4]); %4: f32[1,2,8,8] = MaxPoolBackward(%3: f32[1,2,8,8], %2)" POOL
-     "; %6: f32[1,2,8,8] = ReLUBackward(%5: f32[1,2,8,8], %4)",
+     "%2: f32[1,2,4,4] = Add(%0: f32[1,2,4,4], %1: f32[1,2,4,4]); %4: f32[1,2,8,8] = MaxPoolBackward(%3: f32[1,2,8,8], "
+     "%2)" POOL "; %6: f32[1,2,8,8] = ReLUBackward(%5: f32[1,2,8,8], %4)",
      "[max_pool_backward_elementwise: 1,2,3]",
      // The sum is the source, not the gradient.
-     "%2: f32[1,2,8,8] = Add(%0: f32[1,2,8,8], %1: f32[1,2,8,8]); %4: f32[1,2,8,8] = MaxPoolBackward(%2, %3: f32[1,2,4,4])" POOL,
+     "%2: f32[1,2,8,8] = Add(%0: f32[1,2,8,8], %1: f32[1,2,8,8]); %4: f32[1,2,8,8] = MaxPoolBackward(%2, %3: "
+     "f32[1,2,4,4])" POOL,
      "[single_op: 1] [single_op: 2]"},
     {"avg_pool_backward_elementwise",
      "%2: f32[1,2,4,4] = Multiply(%0: f32[1,2,4,4], %1: f32[1]); %3: f32[1,2,8,8] = AvgPoolBackward(%2)" AVG
@@ -38,14 +41,15 @@ const Case kCases[] = {
      "%3: f32[1,2,8,8] = AvgPoolBackward(%2: f32[1,2,4,4])" AVG "; %5: f32[1,2,8,8] = SoftMax(%3) {axis=-1}",
      "[single_op: 1] [single_op: 2]"},
     {"pool_elementwise", "%1: f32[1,2,2,2] = MaxPool(%0: f32[1,2,4,4])" POOL "; %2: f32[1,2,2,2] = ReLU(%1)",
-     "[pool_elementwise: 1,2]",
-     "%1: f32[1,2,4,4] = ReLU(%0: f32[1,2,4,4]); %2: f32[1,2,2,2] = MaxPool(%1)" POOL, "[single_op: 1] [single_op: 2]"},
+     "[pool_elementwise: 1,2]", "%1: f32[1,2,4,4] = ReLU(%0: f32[1,2,4,4]); %2: f32[1,2,2,2] = MaxPool(%1)" POOL,
+     "[single_op: 1] [single_op: 2]"},
     {"int8_matmul_conv_post_ops",
      "%2: f32[4,4] = Dequantize(%0: s8[4,4]) {scales=[1]}; %3: f32[4,4] = Dequantize(%1: s8[4,4]) {scales=[1]}; "
      "%4: f32[4,4] = MatMul(%2, %3); %5: f32[4,4] = ReLU(%4); %6: s8[4,4] = Quantize(%5) {scales=[1]}",
      "[int8_matmul_conv_post_ops: 1,2,3,4,5]",
      // Weights that are not quantized.
-     "%2: f32[4,4] = Dequantize(%0: s8[4,4]) {scales=[1]}; %4: f32[4,4] = MatMul(%2, %3: f32[4,4]); %5: f32[4,4] = ReLU(%4)",
+     "%2: f32[4,4] = Dequantize(%0: s8[4,4]) {scales=[1]}; %4: f32[4,4] = MatMul(%2, %3: f32[4,4]); %5: f32[4,4] = "
+     "ReLU(%4)",
      "[single_op: 1] [matmul_conv_post_ops: 2,3]"},
     {"conv_swish_post_ops",
      "%2: f32[1,2,4,4] = Convolution(%0: f32[1,2,4,4], %1: f32[2,2,1,1])" CONV "; %3: f32[1,2,4,4] = Sigmoid(%2); "
@@ -56,7 +60,8 @@ const Case kCases[] = {
      "%4: f32[1,2,4,4] = Multiply(%9: f32[1,2,4,4], %3); %5: f32[1,2,4,4] = SoftMax(%2)",
      "[single_op: 1] [elementwise_chain: 2,3] [single_op: 4]"},
     {"matmul_conv_post_ops",
-     "%2: f32[4,4] = MatMul(%0: f32[4,4], %1: f32[4,4]); %4: f32[4,4] = BiasAdd(%2, %3: f32[4]); %5: f32[4,4] = GELU(%4)",
+     "%2: f32[4,4] = MatMul(%0: f32[4,4], %1: f32[4,4]); %4: f32[4,4] = BiasAdd(%2, %3: f32[4]); %5: f32[4,4] = "
+     "GELU(%4)",
      "[matmul_conv_post_ops: 1,2,3]",
      "%2: f32[4,4] = MatMul(%0: f32[4,4], %1: f32[4,4]); %3: f32[4,4] = ReLU(%2); %4: f32[4,4] = SoftMax(%2)",
      "[single_op: 1] [single_op: 2] [single_op: 3]"},

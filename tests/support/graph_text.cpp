@@ -48,8 +48,8 @@ class Parser {
   std::string word() {
     skip_spaces();
     const size_t start = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' || text_[at_] == '.' ||
-                                  text_[at_] == '-' || text_[at_] == '+'))
+    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' ||
+                                  text_[at_] == '.' || text_[at_] == '-' || text_[at_] == '+'))
       ++at_;
     if (start == at_) bad("expected a word");
     return std::string(text_.substr(start, at_ - start));

@@ -86,8 +86,10 @@ class Sampler {
     const Dtype dtype = now ? now->dtype : kind == Dequantize ? Dtype::s8 : Dtype::f32;
     std::map<int, logical_tensor> in;
     int entry = item.at >= 0 ? item.at : entry_port(kind);
-    if (now) in[entry] = *now;
-    else if (item.sides.empty() || item.sides[0].first != entry) in[entry] = image(dtype);
+    if (now)
+      in[entry] = *now;
+    else if (item.sides.empty() || item.sides[0].first != entry)
+      in[entry] = image(dtype);
     for (const auto& [port, chain] : item.sides) {
       const int at = port == patterns::kOther ? 1 - entry : port;
       // Weights of convolutions have a shape of their own.
@@ -103,16 +105,17 @@ class Sampler {
     return out;
   }
 
-  static int entry_port(OpKind kind) {
-    return is_backward(kind) || kind == Select ? 1 : 0;
-  }
+  static int entry_port(OpKind kind) { return is_backward(kind) || kind == Select ? 1 : 0; }
   static bool is_backward(OpKind kind) { return name_of(kind).ends_with("Backward") && kind != AvgPoolBackward; }
 
   void spatial(op& made, int64_t kernel, int64_t stride, int64_t pad, bool pool) {
-    made.set_attr(Attr::strides, std::vector<int64_t>(2, stride)).set_attr(Attr::pads_begin, std::vector<int64_t>(2, pad));
+    made.set_attr(Attr::strides, std::vector<int64_t>(2, stride))
+        .set_attr(Attr::pads_begin, std::vector<int64_t>(2, pad));
     made.set_attr(Attr::pads_end, std::vector<int64_t>(2, pad)).set_attr(Attr::data_format, std::string("NCX"));
-    if (pool) made.set_attr(Attr::kernel, std::vector<int64_t>(2, kernel));
-    else made.set_attr(Attr::dilations, std::vector<int64_t>(2, 1));
+    if (pool)
+      made.set_attr(Attr::kernel, std::vector<int64_t>(2, kernel));
+    else
+      made.set_attr(Attr::dilations, std::vector<int64_t>(2, 1));
   }
 
   /// Attributes and the remaining inputs; returns the output.
@@ -121,10 +124,9 @@ class Sampler {
     const int64_t channels = x.dims[1];
     logical_tensor out = fresh(x.dtype, x.dims);
     switch (made.kind) {
-      case MatMul:
-        in.try_emplace(1, fresh(x.dtype, {x.dims[0], x.dims[1], x.dims[3], 6}));
-        break;
-      case Convolution: case ConvTranspose: {
+      case MatMul: in.try_emplace(1, fresh(x.dtype, {x.dims[0], x.dims[1], x.dims[3], 6})); break;
+      case Convolution:
+      case ConvTranspose: {
         const bool transposed = kTransposedLists.has(made.kind);
         in.try_emplace(1, fresh(x.dtype, {4, channels, 3, 3}));
         spatial(made, 3, 1, 1, false);
@@ -132,7 +134,10 @@ class Sampler {
         out.dims[1] = in[1].dims[transposed ? 1 : 0];
         break;
       }
-      case AvgPool: case MaxPool: case AvgPoolBackward: case MaxPoolBackward: pooling(made, in, x, out); break;
+      case AvgPool:
+      case MaxPool:
+      case AvgPoolBackward:
+      case MaxPoolBackward: pooling(made, in, x, out); break;
       case BiasAdd:
         in.try_emplace(1, fresh(x.dtype, {channels}));
         made.set_attr(Attr::data_format, std::string("NCX"));
@@ -150,7 +155,8 @@ class Sampler {
         in.try_emplace(entry == 1 ? 2 : 1, fresh(x.dtype, coin() ? x.dims : Dims{1}));
         break;
       case TypeCast: out.dtype = x.dtype == Dtype::f32 ? Dtype::bf16 : Dtype::f32; break;
-      case Quantize: case Dequantize:
+      case Quantize:
+      case Dequantize:
         out.dtype = made.kind == Quantize ? (coin() ? Dtype::s8 : Dtype::u8) : Dtype::f32;
         made.set_attr(Attr::scales, std::vector<float>{0.25f}).set_attr(Attr::zps, std::vector<int64_t>{pick(0, 3)});
         break;
@@ -171,15 +177,20 @@ class Sampler {
     }
     out.dims[2] = x.dims[2] * 2;
     out.dims[3] = x.dims[3] * 2;
-    if (average) made.set_attr(Attr::src_shape, std::vector<int64_t>(out.dims.begin(), out.dims.end()));
-    else in.try_emplace(0, fresh(x.dtype, out.dims));
+    if (average)
+      made.set_attr(Attr::src_shape, std::vector<int64_t>(out.dims.begin(), out.dims.end()));
+    else
+      in.try_emplace(0, fresh(x.dtype, out.dims));
   }
 
   void elementwise(op& made, std::map<int, logical_tensor>& in, const logical_tensor& x) {
     const OpDef& def = op_def(made.kind);
     for (const AttrDef& a : def.attrs) {
       if (a.need != Need::required || a.type != AttrType::f32) continue;
-      made.set_attr(a.key, a.key == Attr::min ? -0.25f : a.key == Attr::max ? 0.25f : a.key == Attr::beta ? 2.0f : 0.5f);
+      made.set_attr(a.key, a.key == Attr::min    ? -0.25f
+                           : a.key == Attr::max  ? 0.25f
+                           : a.key == Attr::beta ? 2.0f
+                                                 : 0.5f);
     }
     for (int p = 0; p < static_cast<int>(def.inputs.size()); ++p) {
       const bool broadcast = p == 1 && find_attr(def, Attr::auto_broadcast) && coin();

@@ -9,7 +9,8 @@
 
 namespace partita::test {
 
-/// Operators (ids 1, 2, ..) of one random instance of the pattern on small 4-D tensors; the same seed gives the same one.
+/// Operators (ids 1, 2, ..) of one random instance of the pattern on small 4-D tensors; the same seed gives the same
+/// one.
 std::vector<op> sample(const patterns::Pattern& pattern, uint64_t seed);
 
 }  // namespace partita::test
