@@ -10,6 +10,7 @@
 
 #include "kernels/jit/expand.hpp"
 #include "kernels/jit/flat_kernel.hpp"
+#include "kernels/jit/run_of.hpp"
 #include "kernels/loop/collapse.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
@@ -159,15 +160,6 @@ class FlatLoop {
     });
   }
 
-  static Dims coordinates(int64_t index, const Dims& dims) {
-    Dims at(dims.size(), 0);
-    for (int d = dims.size() - 1; d >= 0; --d) {
-      at[d] = index % dims[d];
-      index /= dims[d];
-    }
-    return at;
-  }
-
   void call(const FlatKernel& kernel, const Part& part, const RunArgs& args, const Dims& at, int64_t rows) const {
     std::array<const void*, kMaxOperands> in;
     std::array<void*, kMaxOperands> out;
@@ -212,16 +204,6 @@ const char* refuse_flat(const Problem& problem, const Target&) {
   return nullptr;
 }
 
-Result<Run> make_flat(const Problem& problem, const Target& target) {
-  try {
-    Run run;
-    run.call = [loop = std::make_shared<const FlatLoop>(problem, target)](const RunArgs& args) {
-      return (*loop)(args);
-    };
-    return run;
-  } catch (const Xbyak::Error& e) {
-    return fail(Code::out_of_memory, std::string("no code could be generated: ") + e.what());
-  }
-}
+Result<Run> make_flat(const Problem& problem, const Target& target) { return run_of<FlatLoop>(problem, target); }
 
 }  // namespace partita::jit

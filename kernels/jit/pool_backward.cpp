@@ -13,6 +13,7 @@
 #include "kernels/jit/expand.hpp"
 #include "kernels/jit/pool_windows.hpp"
 #include "kernels/jit/row_kernel.hpp"
+#include "kernels/jit/run_of.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/threads.hpp"
@@ -366,15 +367,7 @@ const char* refuse_pool_backward(const Problem& p, const Target&) {
 }
 
 Result<Run> make_pool_backward(const Problem& problem, const Target& target) {
-  try {
-    Run run;
-    run.call = [pool = std::make_shared<const PoolBackward>(problem, target)](const RunArgs& args) {
-      return (*pool)(args);
-    };
-    return run;
-  } catch (const Xbyak::Error& e) {
-    return fail(Code::out_of_memory, std::string("no code could be generated: ") + e.what());
-  }
+  return run_of<PoolBackward>(problem, target);
 }
 
 }  // namespace partita::jit

@@ -21,16 +21,6 @@ bool packs_bits(const Problem& p) {
   return false;
 }
 
-/// Coordinates of item `index` of the box `dims`, row-major.
-Dims coordinates(int64_t index, const Dims& dims) {
-  Dims at(dims.size(), 0);
-  for (int d = dims.size() - 1; d >= 0; --d) {
-    at[d] = index % dims[d];
-    index /= dims[d];
-  }
-  return at;
-}
-
 Result<Run> make_flat(const Problem& problem) {
   const Problem p = collapsed(problem);
   const Dims space = p.out[0].dims;

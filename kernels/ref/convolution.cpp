@@ -31,7 +31,7 @@ struct Conv {
         wide_channels(wide.dims[1] / groups),
         narrow_channels(narrow.dims[1] / groups),
         taps(sliding.shape.taps()) {
-    for (int64_t t = 0; t < taps; ++t) tap_places.push_back(place_of(t, sliding.shape.kernel));
+    for (int64_t t = 0; t < taps; ++t) tap_places.push_back(coordinates(t, sliding.shape.kernel));
   }
 
   View wide, narrow, weights;
@@ -55,7 +55,7 @@ struct Conv {
 /// Adds the bias (where there is one) and writes places [j, j + n) of a channel.
 void store_places(const View& dst, const Dims& spatial, int64_t at, int64_t j, int64_t n, double bias, double* sums) {
   for (int64_t i = 0; i < n; ++i) sums[i] += bias;
-  Dims place = place_of(j, spatial);
+  Dims place = coordinates(j, spatial);
   const int last = spatial.size() - 1;
   while (n > 0) {
     const int64_t count = std::min(n, spatial[last] - place[last]);
@@ -130,7 +130,7 @@ void correlate(const Conv& c) {
   };
   product.right = [&](int64_t group, int64_t k, int64_t j, int64_t n, float* to) {
     int64_t at = c.narrow_at(k / windows * c.groups + group, j);
-    const Dims place = place_of(k % windows, c.sliding.narrow);
+    const Dims place = coordinates(k % windows, c.sliding.narrow);
     for (int axis = 0; axis < place.size(); ++axis) at += place[axis] * c.narrow.strides[axis + 2];
     c.narrow.read(at, c.narrow.strides[1], n, to);
   };

@@ -2,6 +2,8 @@
 // Rows of places are cut where the last axis ends; within a cut the other axes stand still.
 #include "kernels/ref/taps.hpp"
 
+#include "src/base/shape.hpp"
+
 #include <algorithm>
 
 namespace partita::ref {
@@ -12,7 +14,7 @@ int64_t ceil_div(int64_t a, int64_t b) { return a >= 0 ? (a + b - 1) / b : -(-a 
 /// Calls cut(place, n, to) for the parts of places [first, first + n) that differ only in the last axis.
 template <class Cut>
 void for_each_cut(const Dims& dims, int64_t first, int64_t n, float* to, Cut cut) {
-  Dims place = place_of(first, dims);
+  Dims place = coordinates(first, dims);
   while (n > 0) {
     const int64_t count = std::min(n, dims.back() - place.back());
     cut(place, count, to);
@@ -29,15 +31,6 @@ int64_t origin(const WindowShape& shape, const Dims& tap, int axis) {
 }
 
 }  // namespace
-
-Dims place_of(int64_t index, const Dims& dims) {
-  Dims place(dims.size(), 0);
-  for (int axis = dims.size(); axis-- > 0;) {
-    place[axis] = index % dims[axis];
-    index /= dims[axis];
-  }
-  return place;
-}
 
 void read_under_tap(const Sliding& sliding, const View& wide, int64_t at, const Dims& tap, int64_t first, int64_t n,
                     float* to) {

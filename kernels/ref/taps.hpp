@@ -23,7 +23,4 @@ void read_under_tap(const Sliding& sliding, const View& wide, int64_t at, const 
 void read_through_tap(const Sliding& sliding, const View& narrow, int64_t at, const Dims& tap, int64_t first, int64_t n,
                       float* to);
 
-/// Place number `index` of a row-major box.
-Dims place_of(int64_t index, const Dims& dims);
-
 }  // namespace partita::ref

@@ -85,4 +85,13 @@ std::optional<int> normal_axis(int64_t axis, int rank) {
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
+Dims coordinates(int64_t index, const Dims& dims) {
+  Dims at(dims.size(), 0);
+  for (int d = dims.size() - 1; d >= 0; --d) {
+    at[d] = index % dims[d];
+    index /= dims[d];
+  }
+  return at;
+}
+
 }  // namespace partita

@@ -21,6 +21,8 @@ int64_t span_of(const Dims& dims, const Dims& strides);
 std::optional<Dims> broadcast(const Dims& a, const Dims& b);
 /// `a[order[0]], a[order[1]], ..`
 Dims permuted(const Dims& a, const Dims& order);
+/// Coordinates of item `index` of the box `dims`, row-major.
+Dims coordinates(int64_t index, const Dims& dims);
 /// axis + rank where axis is negative; absent where out of [-rank, rank).
 std::optional<int> normal_axis(int64_t axis, int rank);
 

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making of generated kernels: failures of the code generator become a Status.
+#pragma once
+
+#include <xbyak/xbyak.h>
+
+#include <memory>
+#include <string>
+
+#include "kernels/kernel.hpp"
+
+namespace partita::jit {
+
+/// A Run that calls a `Maker` made for the problem. Xbyak throws where it gets no memory for code.
+template <class Maker>
+Result<Run> run_of(const Problem& problem, const Target& target) {
+  try {
+    Run run;
+    run.call = [made = std::make_shared<const Maker>(problem, target)](const RunArgs& args) { return (*made)(args); };
+    return run;
+  } catch (const Xbyak::Error& e) {
+    return fail(Code::out_of_memory, std::string("no code could be generated: ") + e.what());
+  }
+}
+
+}  // namespace partita::jit
