@@ -2,9 +2,9 @@
 // Rows of places are cut where the last axis ends; within a cut the other axes stand still.
 #include "kernels/ref/taps.hpp"
 
-#include "src/base/shape.hpp"
-
 #include <algorithm>
+
+#include "src/base/shape.hpp"
 
 namespace partita::ref {
 namespace {
