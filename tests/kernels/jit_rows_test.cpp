@@ -120,7 +120,9 @@ std::vector<Buffer> run_row(const Kernel& row, const Problem& p, const std::vect
   for (Buffer& b : out) targets.push_back(b.data());
   const Result<Run> run = row.make(p, {.isa = row.isa, .threads = 2});
   EXPECT_TRUE(run.ok()) << run.status().text();
-  if (run.ok()) EXPECT_TRUE(run->call({sources, targets, nullptr}).ok());
+  if (run.ok()) {
+    EXPECT_TRUE(run->call({sources, targets, nullptr}).ok());
+  }
   return out;
 }
 
@@ -147,7 +149,9 @@ TEST(jit_rows, loops_agree_with_the_interpreter) {
       if (HasFailure()) return;
     }
   }
-  if (!isas().empty()) EXPECT_GE(compared, static_cast<int>(kSeeds) / 2);
+  if (!isas().empty()) {
+    EXPECT_GE(compared, static_cast<int>(kSeeds) / 2);
+  }
 }
 
 /// Channel-last, so that generated code takes it.
