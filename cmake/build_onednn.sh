@@ -84,7 +84,7 @@ build() {
   local run=(ninja -C "$work/build" -j "$(nproc)")
   export NINJA_STATUS='oneDNN: [%f/%t, %es] '
   if [ -t 2 ]; then "${run[@]}" >&2 9>&- &
-  else "${run[@]}" > >(exec 9>&-; tee -a "$work/log" | awk 'NR % 25 == 0 { print; fflush() }' >&2) 2>&1 9>&- &
+  else "${run[@]}" > >(exec 9>&-; tee -a "$work/log" | awk 'NR % 25 == 0 { print; fflush() }' >&2 || true) 2>&1 9>&- &
   fi
   compiler=$!
   wait "$compiler" || die "the build failed"

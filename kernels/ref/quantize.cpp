@@ -113,8 +113,11 @@ Status with_tensors(const Problem& problem, Args args, bool forward) {
   Operands o{out_view(problem, args, 0), in_view(problem, args, 0), in_view(problem, args, 1), {}};
   const bool has_zps = problem.in.size() > 2;
   if (problem.attrs.is(Attr::qtype, "per_group")) {
-    const View zps =
-        has_zps ? in_view(problem, args, 2) : broadcast_to(View({Dtype::f64, {}, {}, 0}, &kZero), o.scales.dims);
+    View zps = has_zps ? in_view(problem, args, 2) : View({Dtype::f64, {}, {}, 0}, &kZero);
+    if (elements(zps.dims) == 1) {  // one for all groups, whatever its rank
+      zps.dims = zps.strides = {};
+      zps = broadcast_to(zps, o.scales.dims);
+    }
     const View scales = o.scales;
     if (scales.rank() != o.dst.rank() || zps.rank() != o.dst.rank()) {
       return fail(Code::invalid_shape, str("`scales` and `zps` must have the rank of `src`, ", o.dst.rank()));

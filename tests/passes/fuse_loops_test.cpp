@@ -32,18 +32,21 @@ TEST(fuse_loops, narrow_values_between_are_rounded_to_their_type) {
 }
 
 TEST(fuse_loops, quantized_values_between_are_saturated) {
-  EXPECT_THAT(fused_steps("%1: s8 = Quantize(%0: f32[4]) {scales=[0.5], zps=[1]}; %2: f32 = Dequantize(%1) {scales=[0.5], zps=[1]}"),
-              ElementsAre("Quantize 1 + Dequantize 2 | each: %0 = load in0; %1 = constant 0.5; %2 = div %0 %1; "
-                          "%3 = round %2; %4 = constant 1; %5 = add %3 %4; %6 = cast s8 %5; %7 = sub %6 %4; "
-                          "%8 = mul %7 %1; store out0 %8"));
+  EXPECT_THAT(
+      fused_steps(
+          "%1: s8 = Quantize(%0: f32[4]) {scales=[0.5], zps=[1]}; %2: f32 = Dequantize(%1) {scales=[0.5], zps=[1]}"),
+      ElementsAre("Quantize 1 + Dequantize 2 | each: %0 = load in0; %1 = constant 0.5; %2 = div %0 %1; "
+                  "%3 = round %2; %4 = constant 1; %5 = add %3 %4; %6 = cast s8 %5; %7 = sub %6 %4; "
+                  "%8 = mul %7 %1; store out0 %8"));
 }
 
 TEST(fuse_loops, a_pooling_takes_the_loops_in_front_behind_or_both) {
   const std::string average(kAverage), maximum(kMaximum);
   EXPECT_THAT(fused_steps("%1 = Abs(%0: f32[1,1,2,2]); %2 = " + average),
               ElementsAre("Abs 1 + AvgPoolBackward 2 | in front: %0 = load in1; %1 = abs %0"));
-  EXPECT_THAT(fused_steps("%2 = AvgPoolBackward(%1: f32[1,1,2,2]" + average.substr(average.find(')')) + "; %3 = Abs(%2)"),
-              ElementsAre("AvgPoolBackward 1 + Abs 2 | behind: %0 = skeleton; %1 = abs %0; store out0 %1"));
+  EXPECT_THAT(
+      fused_steps("%2 = AvgPoolBackward(%1: f32[1,1,2,2]" + average.substr(average.find(')')) + "; %3 = Abs(%2)"),
+      ElementsAre("AvgPoolBackward 1 + Abs 2 | behind: %0 = skeleton; %1 = abs %0; store out0 %1"));
   EXPECT_THAT(fused_steps("%0 = Exp(%8: f32[1,1,2,2]); %1 = Abs(%0); %2 = " + maximum + "; %3 = ReLUBackward(%9, %2)"),
               ElementsAre("Exp 1 + Abs 2 + MaxPoolBackward 3 + ReLUBackward 4 | in front: %0 = load in2; %1 = exp %0; "
                           "%2 = abs %1 | behind: %0 = skeleton; %1 = load in0; %2 = constant 0; %3 = gt %1 %2; "
@@ -88,15 +91,17 @@ TEST(fuse_loops, one_loop_reads_two_results_of_another) {
 TEST(fuse_loops, a_diamond_through_a_product_is_not_joined) {
   EXPECT_THAT(fused_groups("%1 = Abs(%0: f32[4,4]); %2 = MatMul(%1, %5: f32[4,4]); %3 = Add(%1, %2)"),
               ElementsAre("Abs 1", "MatMul 2", "Add 3"));
-  EXPECT_THAT(fused_groups("%1 = Abs(%0: f32[4,4]); %2 = MatMul(%1, %5: f32[4,4]); %4 = MatMul(%2, %2); %3 = Add(%1, %4)"),
-              ElementsAre("Abs 1", "MatMul 2", "MatMul 3", "Add 4"));
+  EXPECT_THAT(
+      fused_groups("%1 = Abs(%0: f32[4,4]); %2 = MatMul(%1, %5: f32[4,4]); %4 = MatMul(%2, %2); %3 = Add(%1, %4)"),
+      ElementsAre("Abs 1", "MatMul 2", "MatMul 3", "Add 4"));
 }
 
 TEST(fuse_loops, loops_join_across_steps_that_need_neither) {
   EXPECT_THAT(fused_groups("%1 = Abs(%0: f32[4,4]); %2 = MatMul(%6: f32[4,4], %5: f32[4,4]); %3 = Add(%1, %2)"),
               ElementsAre("MatMul 2", "Abs 1 + Add 3"));
-  EXPECT_THAT(fused_groups("%1 = Abs(%0: f32[4,4]); %2 = MatMul(%1, %5: f32[4,4]); %3 = Add(%1, %7: f32[4,4]); %4 = Exp(%2)"),
-              ElementsAre("Abs 1 + Add 3", "MatMul 2", "Exp 4"));
+  EXPECT_THAT(
+      fused_groups("%1 = Abs(%0: f32[4,4]); %2 = MatMul(%1, %5: f32[4,4]); %3 = Add(%1, %7: f32[4,4]); %4 = Exp(%2)"),
+      ElementsAre("Abs 1 + Add 3", "MatMul 2", "Exp 4"));
 }
 
 TEST(fuse_loops, a_result_that_is_broadcast_or_turned_behind_is_not_joined) {
@@ -126,8 +131,9 @@ TEST(fuse_loops, integers_that_become_floats_are_converted) {
 }
 
 TEST(fuse_loops, the_parts_of_a_concatenation_are_written_by_what_makes_them) {
-  EXPECT_THAT(fused_groups("%1 = Abs(%0: f32[2,3]); %2 = Exp(%5: f32[2,3]); %3 = Concat(%1, %2) {axis=1}; %4 = Tanh(%3)"),
-              ElementsAre("Abs 1 + Concat 3", "Exp 2 + Concat 3", "Tanh 4"));
+  EXPECT_THAT(
+      fused_groups("%1 = Abs(%0: f32[2,3]); %2 = Exp(%5: f32[2,3]); %3 = Concat(%1, %2) {axis=1}; %4 = Tanh(%3)"),
+      ElementsAre("Abs 1 + Concat 3", "Exp 2 + Concat 3", "Tanh 4"));
 }
 
 TEST(fuse_loops, stops_before_a_loop_has_too_many_operands) {

@@ -40,7 +40,8 @@ void expect_no_overwritten_temporary(const Program& p) {
   for (const Step& step : p.steps) {
     for (int b : step.out) {
       if (!is_temporary(b)) continue;
-      ASSERT_LE(p.buffers[static_cast<size_t>(b)].offset + p.buffers[static_cast<size_t>(b)].desc.size_bytes(), p.scratch_offset);
+      ASSERT_LE(p.buffers[static_cast<size_t>(b)].offset + p.buffers[static_cast<size_t>(b)].desc.size_bytes(),
+                p.scratch_offset);
       EXPECT_EQ(p.buffers[static_cast<size_t>(b)].offset % 64, 0u);
       std::ranges::fill(bytes_of(b), b);
     }

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that lower to more than one obvious step, in layouts that are not dense, against their references.
+#include <gtest/gtest.h>
+
+#include "src/base/text.hpp"
+#include "src/harness/compare.hpp"
+#include "tests/support/graph_text.hpp"
+#include "tests/support/programs.hpp"
+
+namespace partita::test {
+namespace {
+
+/// Runs the text's operators, lowered and fused, and through references. `strides`: of tensors by id.
+void expect_reference(std::string_view text, const std::vector<std::pair<uint64_t, Dims>>& strides = {}) {
+  SCOPED_TRACE(text);
+  const graph g = final_graph_of(text);
+  if (!g.form()) return;
+  const Partition p = one_partition(g);
+  Ports ports = ports_of(p);
+  for (auto* side : {&ports.inputs, &ports.outputs})
+    for (logical_tensor& t : *side)
+      for (const auto& [id, own] : strides)
+        if (t.id == id) t = logical_tensor(id, t.dtype, Dims(t.dims), own);
+  Tensors inputs = input_data(g, 7);
+  for (const logical_tensor& t : ports.inputs) {
+    if (!t.strides_known() || t.strides == inputs.at(t.id).desc.strides) continue;
+    Storage storage(t);
+    for (size_t value = 0; value < g.form()->values.size(); ++value)
+      if (g.form()->values[value].desc.id == t.id)
+        for (int64_t i = 0; i < static_cast<int64_t>(storage.bytes * 8) / bits_of(t.dtype); ++i)
+          store_from_double(storage.data.get(), t.dtype, i, static_cast<double>(i % 7) - 3);
+    inputs[t.id] = std::move(storage);
+  }
+  Program program = lowered(p, ports);
+  fuse_loops(program);
+  make_kernels(program);
+  const Tensors got = executed(program, inputs);
+  const auto expected = run_reference(p, ports.given(), inputs);
+  ASSERT_TRUE(expected.ok()) << expected.status().text();
+  for (const auto& [id, storage] : *expected) {
+    const Difference d = compare(got.at(id), storage, tolerance_of(p));
+    EXPECT_EQ(d.wrong, 0) << "tensor " << id << ": " << d.first;
+  }
+}
+
+TEST(lower, reshapes_between_any_two_layouts) {
+  constexpr std::string_view text = "%1: f32[3,4] = StaticReshape(%0: f32[2,6]) {shape=[3,4], special_zero=false}";
+  expect_reference(text);
+  expect_reference(text, {{0, {1, 2}}});
+  expect_reference(text, {{1, {1, 3}}});
+  expect_reference(text, {{0, {1, 2}}, {1, {5, 1}}});
+  expect_reference(text, {{0, {9, 1}}, {1, {1, 3}}});
+}
+
+TEST(lower, transposes_by_any_order) {
+  expect_reference("%1: f32[4,3,2] = StaticTranspose(%0: f32[2,3,4]) {order=[]}");
+  expect_reference("%1: f32[4,2,3] = StaticTranspose(%0: f32[2,3,4]) {order=[-1,-3,-2]}", {{0, {1, 2, 7}}});
+  expect_reference("%1: f32[3,2,4] = StaticTranspose(%0: f32[2,3,4]) {order=[1,0,2]}", {{1, {1, 3, 6}}});
+}
+
+TEST(lower, concatenates_into_any_layout) {
+  constexpr std::string_view text = "%3: f32[2,6] = Concat(%0: f32[2,1], %1: f32[2,3], %2: f32[2,2]) {axis=-1}";
+  expect_reference(text);
+  expect_reference(text, {{3, {1, 2}}, {1, {1, 2}}});
+  expect_reference(text, {{3, {20, 3}}});
+  expect_reference("%2: f32[4,2] = Concat(%0: f32[0,2], %1: f32[4,2]) {axis=0}");
+  expect_reference("%1: f32[4,2] = Concat(%0: f32[2,2], %0) {axis=0}");
+}
+
+TEST(lower, quantizes_along_an_axis) {
+  expect_reference(
+      "%1: s8[2,3] = Quantize(%0: f32[2,3]) {qtype=per_channel, axis=-1, scales=[0.1,0.2,0.05], zps=[1,-2,3]}");
+  expect_reference("%1: u8[2,3] = Quantize(%0: f32[2,3]) {qtype=per_channel, axis=0, scales=[0.1,0.02], zps=[1,2]}",
+                   {{0, {1, 2}}, {1, {4, 1}}});
+  expect_reference("%1: f8_e4m3[2,3] = Quantize(%0: f32[2,3]) {scales=[0.1]}");
+  expect_reference(
+      "%1: f32[2,3] = Dequantize(%0: s8[2,3]) {qtype=per_channel, axis=1, scales=[0.1,0.2,0.3], zps=[1,2,3]}",
+      {{1, {1, 2}}});
+}
+
+TEST(lower, dequantizes_weights_of_a_grouped_transposed_convolution) {
+  // Two groups along axis 0, three entries each.
+  expect_reference(
+      "%1: f32[4,3,2,2] = Dequantize(%0: s8[4,3,2,2]) {qtype=per_channel, axis=1, "
+      "scales=[0.1,0.2,0.3,0.4,0.5,0.6], zps=[1,2,3,4,5,6]}");
+  expect_reference(
+      "%1: f32[2,3,2,2] = Dequantize(%0: s8[2,3,2,2]) {qtype=per_channel, axis=1, "
+      "scales=[0.1,0.2,0.3,0.4,0.5,0.6]}",
+      {{0, {1, 2, 6, 12}}});
+}
+
+TEST(lower, dequantizes_blocks_of_four_bit_numbers) {
+  expect_reference("%2: f32[4,6] = DynamicDequantize(%0: s4[4,6], %1: f32[2,6]) {qtype=per_group, group_shape=[2,1]}");
+  expect_reference(
+      "%3: bf16[4,6] = DynamicDequantize(%0: u4[4,6], %1: bf16[2,3], %2: u4[2,3]) "
+      "{qtype=per_group, group_shape=[2,2]}");
+  expect_reference(
+      "%3: f32[4,6] = DynamicDequantize(%0: s8[4,6], %1: f32[1,2], %2: s32[1]) "
+      "{qtype=per_group, group_shape=[4,3]}",
+      {{0, {1, 4}}, {3, {1, 4}}});
+}
+
+TEST(lower, quantizes_by_factors_that_arrive_as_tensors) {
+  expect_reference("%3: u8[2,3] = DynamicQuantize(%0: f32[2,3], %1: f32[3], %2: s32[3]) {qtype=per_channel, axis=1}");
+  expect_reference("%2: s8[2,3] = DynamicQuantize(%0: f32[2,3], %1: f32[1]) {qtype=per_tensor}");
+  expect_reference("%3: f32[2,3] = DynamicDequantize(%0: u8[2,3], %1: f32[2], %2: u8[1]) {qtype=per_channel, axis=0}");
+}
+
+TEST(lower, builds_masks_from_indices) {
+  expect_reference(
+      "%1: s32[5,5] = GenIndex(%0: f32[5,5]) {axis=-2}; %2: s32[5,5] = GenIndex(%0) {axis=1}; "
+      "%3: boolean[5,5] = GreaterEqual(%1, %2); %5: f32[5,5] = Select(%3, %0, %4: f32[1])");
+  expect_reference(
+      "%1: s32[5,5] = GenIndex(%0: bf16[5,5]) {axis=0}; %3: s32[5,5] = Add(%1, %2: s32[1,5]); "
+      "%4: s32[5,5] = Subtract(%3, %1); %6: boolean[5,5] = GreaterEqual(%4, %5: s32[])",
+      {{6, {1, 5}}});
+}
+
+TEST(lower, adds_any_bias_to_a_product) {
+  expect_reference("%3: f32[4,5] = MatMul(%0: f32[4,3], %1: f32[3,5], %2: f32[4,1])");
+  expect_reference("%3: f32[4,5] = MatMul(%0: f32[4,3], %1: f32[3,5], %2: f32[5])");
+  expect_reference("%3: f32[4,5] = MatMul(%0: f32[4,3], %1: f32[3,5], %2: f32[1])", {{3, {1, 4}}});
+  expect_reference("%3: bf16[2,4,5] = MatMul(%0: bf16[2,4,3], %1: bf16[2,3,5], %2: bf16[2,1,5])");
+  expect_reference("%3: f32[4,1] = MatMul(%0: f32[4,3], %1: f32[3,1], %2: f32[4,1])");
+}
+
+TEST(lower, refuses_groups_along_too_many_axes) {
+  const Partition p = one_partition(
+      final_graph_of("%2: f32[2,2,2,2,2,2,2] = DynamicDequantize(%0: s8[2,2,2,2,2,2,2], %1: f32[1,1,1,1,1,1,1]) "
+                     "{qtype=per_group, group_shape=[2,2,2,2,2,2,2]}"));
+  const Ports ports = ports_of(p);
+  const auto specialized = specialize(p, ports.given());
+  ASSERT_TRUE(specialized.ok()) << specialized.status().text();
+  const auto program = lower(specialized->graph);
+  EXPECT_EQ(program.status().code(), Code::unimplemented);
+}
+
+}  // namespace
+}  // namespace partita::test

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// specialize: what it refuses, what it waits for, and how tensors lie afterwards.
+#include "passes/specialize.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/graph_text.hpp"
+#include "tests/support/programs.hpp"
+
+namespace partita::test {
+namespace {
+
+Partition relu() { return one_partition(final_graph_of("%1 = ReLU(%0: f32[4])")); }
+
+std::string refusal(const Partition& p, const std::vector<logical_tensor>& in, const std::vector<logical_tensor>& out) {
+  const auto made = specialize(p, {in, out, {}});
+  return made.ok() ? "accepted" : made.status().text();
+}
+
+const logical_tensor kIn(0, Dtype::f32, Dims{4}), kOut(1, Dtype::f32, Layout::any);
+
+logical_tensor with_layout(logical_tensor t, Layout layout) {
+  t.layout = layout;
+  t.layout_id = 5;
+  return t;
+}
+
+TEST(specialize, refuses_tensors_that_do_not_fit_their_ports) {
+  const Partition p = relu();
+  EXPECT_EQ(refusal(p, {kIn}, {kOut}), "accepted");
+  EXPECT_EQ(refusal(p, {}, {kOut}), "no tensor is given for input port 0 (f32[4])");
+  EXPECT_EQ(refusal(p, {kIn}, {}), "no tensor is given for output port 1 (f32[?])");
+  EXPECT_EQ(refusal(p, {logical_tensor(0, Dtype::undef, Dims{4})}, {kOut}),
+            "input tensor 0 (undef[4]): the data type must be set");
+  EXPECT_EQ(refusal(p, {logical_tensor(0, Dtype::f16, Dims{4})}, {kOut}),
+            "input tensor 0 (f16[4]): the partition's port has type f32");
+  EXPECT_EQ(refusal(p, {with_layout(kIn, Layout::undef)}, {kOut}),
+            "input tensor 0 (f32[4]): the layout must be strided or any");
+  EXPECT_EQ(refusal(p, {with_layout(kIn, Layout::opaque)}, {kOut}),
+            "input tensor 0 (f32[4]): layout id 5 was not made by Partita");
+  EXPECT_EQ(refusal(p, {logical_tensor(0, Dtype::f32, Dims{kUnknownDim})}, {kOut}),
+            "input tensor 0 (f32[?]): every dim of an input must be known");
+  EXPECT_EQ(refusal(p, {logical_tensor(0, Dtype::f32, Layout::any)}, {kOut}).substr(0, 14), "input tensor 0");
+  EXPECT_EQ(refusal(p, {logical_tensor(0, Dtype::f32, Dims{-4}, Layout::any)}, {kOut}),
+            "input tensor 0 (f32[-4]): the dims are negative or their product is too large");
+  EXPECT_EQ(refusal(p, {logical_tensor(0, Dtype::f32, Dims{int64_t{1} << 40, int64_t{1} << 40}, Layout::any)}, {kOut}),
+            "input tensor 0 (f32[1099511627776,1099511627776]): the dims are negative or their product is too large");
+}
+
+TEST(specialize, refuses_outputs_of_another_shape) {
+  const std::string text = refusal(relu(), {kIn}, {logical_tensor(1, Dtype::f32, Dims{5})});
+  EXPECT_EQ(text, "op 1 (ReLU): `dst` is f32[5], the operator makes [4]");
+}
+
+TEST(specialize, refuses_inner_tensors_that_are_too_large) {
+  const Partition p = one_partition(final_graph_of("%2 = Add(%0: f32[4,1], %1: f32[4]); %3 = ReLU(%2)"));
+  const int64_t big = int64_t{1} << 40;
+  const std::vector<logical_tensor> in = {logical_tensor(0, Dtype::f32, Dims{big, 1}),
+                                          logical_tensor(1, Dtype::f32, Dims{big})};
+  EXPECT_NE(refusal(p, in, {logical_tensor(3, Dtype::f32, Layout::any)}).find("too many elements"), std::string::npos);
+}
+
+TEST(specialize, keeps_strides_of_ports_and_makes_inner_tensors_dense) {
+  const Partition p = one_partition(final_graph_of("%1 = Abs(%0: f32[2,3]); %2 = ReLU(%1)"));
+  const std::vector<logical_tensor> in = {logical_tensor(0, Dtype::f32, Dims{2, 3}, Dims{1, 2})};
+  const auto made = specialize(p, {in, std::vector{logical_tensor(2, Dtype::f32, Dims{2, 3}, Dims{1, 7})}, {}});
+  ASSERT_TRUE(made.ok()) << made.status().text();
+  const Subgraph& g = made->graph;
+  ASSERT_EQ(g.values.size(), 3u);
+  for (const SubValue& v : g.values)
+    EXPECT_EQ(v.desc.strides, v.desc.id == 0   ? Dims({1, 2})
+                              : v.desc.id == 2 ? Dims({1, 7})
+                                               : Dims({3, 1}))
+        << v.desc.id;
+}
+
+TEST(specialize, gives_outputs_with_an_open_layout_dense_strides) {
+  const auto made = specialize(one_partition(final_graph_of("%1 = Abs(%0: f32[2,3])")),
+                               {std::vector{logical_tensor(0, Dtype::f32, Dims{2, 3})}, std::vector{kOut}, {}});
+  ASSERT_TRUE(made.ok()) << made.status().text();
+  const logical_tensor& out = made->graph.values[static_cast<size_t>(made->graph.outputs[0])].desc;
+  EXPECT_EQ(out.layout, Layout::strided);
+  EXPECT_EQ(out.strides, Dims({3, 1}));
+}
+
+constexpr std::string_view kAxes = "%2: f32 = ReduceSum(%0: f32[2,3], %1: s32[1]) {keep_dims=true}; %3: f32 = Abs(%2)";
+
+TEST(specialize, waits_for_axes_that_nothing_tells) {
+  const Partition p = one_partition(final_graph_of(kAxes));
+  const auto made = specialize(p, ports_of(p).given());
+  ASSERT_TRUE(made.ok()) << made.status().text();
+  EXPECT_EQ(made->waits_for, std::vector<uint64_t>{1});
+}
+
+TEST(specialize, takes_the_content_of_constants) {
+  const Partition p = one_partition(final_graph_of(kAxes));
+  int32_t axes[1] = {1};
+  const Ports ports = ports_of(p);
+  const std::vector<tensor> constants = {{logical_tensor(1, Dtype::s32, Dims{1}), axes}};
+  const auto made = specialize(p, {ports.inputs, ports.outputs, constants});
+  ASSERT_TRUE(made.ok()) << made.status().text();
+  EXPECT_TRUE(made->waits_for.empty());
+  EXPECT_EQ(made->graph.ops[0].attrs.ints(Attr::axes), std::vector<int64_t>{1});
+  EXPECT_EQ(made->graph.values[static_cast<size_t>(made->graph.outputs[0])].desc.dims, Dims({2, 1}));
+  axes[0] = 2;
+  EXPECT_EQ(specialize(p, {ports.inputs, ports.outputs, constants}).status().code(), Code::invalid_shape);
+}
+
+}  // namespace
+}  // namespace partita::test
