@@ -81,7 +81,7 @@ size_t walked_operands(StepKind step) {
 
 /// True where operand `k` is read only by the expression that makes the result.
 bool read_for_the_result(const Problem& p, size_t k) {
-  return k >= walked_operands(p.step) && loads(p.back, k) && !loads(p.front, k);
+  return k >= walked_operands(p.step) && has(p.back, ExprOp::load, k) && !has(p.front, ExprOp::load, k);
 }
 
 class InPlace {
@@ -96,7 +96,8 @@ class InPlace {
       if (!step.picked.kernel || !step.picked.kernel->in_place) continue;
       for (size_t o = 0; o < step.out.size(); ++o) {
         const Buffer& to = buffer(step.out[o]);
-        if (to.role != Buffer::Role::output || elements(step.problem.out[o].dims) != to.desc.elements()) continue;
+        if (to.role != Buffer::Role::output || !has(step.problem.back, ExprOp::store, o)) continue;
+        if (elements(step.problem.out[o].dims) != to.desc.elements()) continue;
         for (size_t k = 0; k < step.in.size(); ++k) {
           if (!may_share(s, k, step.problem.out[o])) continue;
           taken_[static_cast<size_t>(step.in[k])] = true;

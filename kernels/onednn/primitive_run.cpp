@@ -131,7 +131,7 @@ class PrimitiveRun::Call {
   std::unique_ptr<Bound> made() const {
     auto bound = std::make_unique<Bound>();
     for (const Argument& argument : arguments_) {
-      bound->memories.emplace_back(argument.desc, cpu_engine(), DNNL_MEMORY_NONE);
+      bound->memories.push_back(dnnl::memory(argument.desc, cpu_engine(), DNNL_MEMORY_NONE));
       bound->list.push_back({argument.arg, bound->memories.back().get()});
     }
     return bound;
