@@ -65,9 +65,9 @@ size_t most_operands(const Program& p) {
   return most;
 }
 
-bool loads(const Expr& expr, size_t operand) {
+bool has(const Expr& expr, ExprOp op, size_t operand) {
   return std::any_of(expr.code.begin(), expr.code.end(),
-                     [&](const Instr& in) { return in.op == ExprOp::load && static_cast<size_t>(in.imm) == operand; });
+                     [&](const Instr& in) { return in.op == op && static_cast<size_t>(in.imm) == operand; });
 }
 
 /// Operands that the walk of the step itself reads, wherever it likes; the expressions have the others.
