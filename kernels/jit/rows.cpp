@@ -66,8 +66,7 @@ Tiling tiling_of(const RowSpace& space) {
 }  // namespace
 
 Edges edges_of(const Problem& problem) {
-  Edges edges{.front = problem.front, .back = problem.back};
-  edges.has_front = !problem.front.empty();
+  Edges edges{problem.front, problem.back, {}, {}, {}, !problem.front.empty()};
   if (!edges.has_front) edges.front.result = ExprBuilder(edges.front).load(front_port(problem.step));
   if (edges.back.empty()) {
     ExprBuilder b(edges.back);

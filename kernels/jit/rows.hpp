@@ -3,13 +3,13 @@
 // swept two or three times while it lies in the caches, each sweep being generated code.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <vector>
 
 #include "kernels/jit/row_kernel.hpp"
 #include "kernels/jit/row_space.hpp"
 #include "kernels/kernel.hpp"
+#include "src/base/threads.hpp"
 
 namespace partita::jit {
 
@@ -110,13 +110,14 @@ class Sweep {
   void make(const RowPlan& plan);
   /// One call: block `block` of the tile.
   void run(const Tile& tile, const RowPlan& plan, int64_t block) const;
+  /// The same with so many rows and lanes (`length` or `rest` of make).
+  void run(const Tile& tile, int64_t block, int64_t rows, int64_t lanes) const;
   /// One row over `length` lanes.
-  void run_row(const Tile& tile) const { call(tile, 0, 1, length_); }
+  void run_row(const Tile& tile) const { run(tile, 0, 1, length_); }
 
  private:
   static constexpr size_t kMaxOperands = 96;
   using Code = std::shared_ptr<const FlatKernel>;
-  void call(const Tile& tile, int64_t block, int64_t rows, int64_t length) const;
   bool may_stream(const RowPlan& plan) const;
 
   RowKernelWriter writer_;
@@ -129,13 +130,31 @@ class Sweep {
 int64_t tile_count(const RowPlan& plan);
 /// Tile `index`, in the order of memory.
 Tile tile_at(const RowPlan& plan, const RunArgs& args, std::byte* scratch, int64_t index);
-/// Calls work(tile) for every tile; each part of them has its own `scratch_bytes` of args.scratch, and runs in order.
-void each_tile(const RowPlan& plan, const RunArgs& args, size_t scratch_bytes,
-               const std::function<void(const Tile&)>& work);
-/// Scratch for each_tile.
+/// Rough count of operations of a tile.
+int64_t tile_cost(const RowPlan& plan);
+
+/// Calls work(tile) for every tile, tiles of one part in order; each part has its own `scratch_bytes` of args.scratch
+/// (tiles_scratch in all). Where tiles are fewer than threads, each_block shares them out instead.
+template <class F>
+void each_tile(const RowPlan& plan, const RunArgs& args, size_t scratch_bytes, F work) {
+  const int64_t tiles = tile_count(plan);
+  const auto part = [&](int64_t begin, int64_t end, int number) {
+    std::byte* scratch = static_cast<std::byte*>(args.scratch) + static_cast<size_t>(number) * scratch_bytes;
+    for (int64_t t = begin; t < end; ++t) work(tile_at(plan, args, scratch, t));
+  };
+  if (tiles < plan.threads && plan.tiling.blocks > 1) return part(0, tiles, 0);
+  parallel_for(tiles, tile_cost(plan), part, plan.threads);
+}
 size_t tiles_scratch(const RowPlan& plan, size_t scratch_bytes);
-/// Calls work(block) for every block of lanes: several threads share a single long tile.
-void each_block(const RowPlan& plan, const Tile& tile, const std::function<void(int64_t)>& work);
+
+/// Calls work(block) for every block of lanes of a tile.
+template <class F>
+void each_block(const RowPlan& plan, F work) {
+  if (plan.tiling.blocks == 1) return work(0);
+  parallel_for(plan.tiling.blocks, tile_cost(plan) / plan.tiling.blocks, [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) work(b);
+  });
+}
 
 /// The same number for each result of `view`, in every block.
 void fill_results(const RowPlan& plan, const Tile& tile, const RowView& view, float value);

@@ -68,7 +68,7 @@ class Softmax {
     find_max_.make(plan_);
 
     x = kept ? exponentials_.load(elements_) : exponentials_.front(plan_);
-    const Value m = exponentials_.load(max_);
+    const Value m = exponentials_.load(first_block(max_));
     const Value e = exponentials_.builder().exp(exponentials_.builder().sub(x, m));
     if (!logarithm_) exponentials_.store(elements_, e);
     exponentials_.fold(sum_, Fold::sum, e);
@@ -89,9 +89,7 @@ class Softmax {
 
   /// From a sum to what the map needs, for all results of a tile at once.
   void write_finish() {
-    const auto along = [](RowView view) {
-      return RowView{.offset = view.offset, .lane = 4};
-    };
+    const auto along = [](RowView view) { return RowView{.offset = view.offset, .lane = 4}; };
     ExprBuilder b = finish_.builder();
     const Value s = finish_.load(along(sum_)), m = finish_.load(along(max_));
     const Value log = b.apply(ExprOp::log, s);
@@ -118,21 +116,14 @@ class Softmax {
     // The lowest number instead of -inf: a slice of -inf alone then gives exponentials of 0, not NaN.
     constexpr auto kLowest = std::numeric_limits<float>::lowest(), kInfinity = std::numeric_limits<float>::infinity();
     fill_results(plan_, tile, max_, inf_as_zero_ ? kLowest : -kInfinity);
-    each_block(plan_, tile, [&](int64_t b) { find_max_.run(tile, plan_, b); });
+    each_block(plan_, [&](int64_t b) { find_max_.run(tile, plan_, b); });
     fold_blocks(plan_, tile, max_, Fold::max);
-    if (plan_.tiling.blocks > 1) spread_max(tile);
     fill_results(plan_, tile, sum_, 0);
-    each_block(plan_, tile, [&](int64_t b) { exponentials_.run(tile, plan_, b); });
+    each_block(plan_, [&](int64_t b) { exponentials_.run(tile, plan_, b); });
     fold_blocks(plan_, tile, sum_, Fold::sum);
     finish_.run_row(tile);
     if (stats_) write_results(plan_, tile, log_sum_, *stats_);
-    each_block(plan_, tile, [&](int64_t b) { map_.run(tile, plan_, b); });
-  }
-
-  /// Every block's sweep reads its own copy.
-  void spread_max(const Tile& tile) const {
-    for (int64_t b = 1; b < plan_.tiling.blocks; ++b)
-      std::copy_n(tile.floats(max_), plan_.results(), tile.floats(max_, b));
+    each_block(plan_, [&](int64_t b) { map_.run(tile, plan_, b); });
   }
 
   bool logarithm_, inf_as_zero_;
@@ -171,9 +162,9 @@ class SoftmaxBackward {
   Status operator()(const RunArgs& args) const {
     each_tile(plan_, args, scratch_.bytes(), [this](const Tile& tile) {
       fill_results(plan_, tile, sum_, 0);
-      each_block(plan_, tile, [&](int64_t b) { add_up_.run(tile, plan_, b); });
+      each_block(plan_, [&](int64_t b) { add_up_.run(tile, plan_, b); });
       fold_blocks(plan_, tile, sum_, Fold::sum);
-      each_block(plan_, tile, [&](int64_t b) { map_.run(tile, plan_, b); });
+      each_block(plan_, [&](int64_t b) { map_.run(tile, plan_, b); });
     });
     return {};
   }

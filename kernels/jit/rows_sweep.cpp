@@ -7,14 +7,11 @@
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
-#include "src/base/threads.hpp"
 
 namespace partita::jit {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-/// Rough count of operations an element of a tile costs, all sweeps together.
-constexpr int64_t kCost = 8;
 
 RowOperand operand_of(const RowView& view, Fold how = Fold::none) { return {view.dtype, view.steps, view.row, how}; }
 
@@ -26,17 +23,10 @@ bool at_cache_lines(const RowView& view) {
 
 bool is_aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % kAlignment == 0; }
 
-int64_t row_tiles(const RowPlan& plan) {
-  return (plan.space.rows + plan.tiling.tile_rows - 1) / plan.tiling.tile_rows;
-}
+int64_t row_tiles(const RowPlan& plan) { return (plan.space.rows + plan.tiling.tile_rows - 1) / plan.tiling.tile_rows; }
 int64_t lane_tiles(const RowPlan& plan) {
   return plan.space.along_lanes ? 1 : (plan.space.lanes + plan.tiling.block - 1) / plan.tiling.block;
 }
-int64_t parts_of(const RowPlan& plan) { return std::min<int64_t>(plan.threads, tile_count(plan)); }
-int64_t cost_of(const RowPlan& plan) {
-  return plan.tiling.tile_rows * plan.tiling.block * plan.tiling.blocks * kCost;
-}
-
 }  // namespace
 
 std::byte* Tile::address(const RowView& view, int64_t block) const {
@@ -114,10 +104,10 @@ bool Sweep::may_stream(const RowPlan& plan) const {
 
 void Sweep::run(const Tile& tile, const RowPlan& plan, int64_t block) const {
   const int64_t left = plan.space.lanes - tile.lane - block * plan.tiling.block;
-  call(tile, block, tile.rows, std::min(left, plan.tiling.block));
+  run(tile, block, tile.rows, std::min(left, plan.tiling.block));
 }
 
-void Sweep::call(const Tile& tile, int64_t block, int64_t rows, int64_t length) const {
+void Sweep::run(const Tile& tile, int64_t block, int64_t rows, int64_t lanes) const {
   std::array<const void*, kMaxOperands> in;
   std::array<void*, kMaxOperands> out;
   bool streaming = streaming_whole_ != nullptr;
@@ -126,7 +116,7 @@ void Sweep::call(const Tile& tile, int64_t block, int64_t rows, int64_t length) 
     out[k] = tile.address(out_[k], block);
     streaming = streaming && is_aligned(out[k]);
   }
-  const bool whole = length == length_;
+  const bool whole = lanes == length_;
   const Code& code = streaming ? (whole ? streaming_whole_ : streaming_rest_) : (whole ? whole_ : rest_);
   (*code)({in.data(), out.data(), nullptr, rows});
 }
@@ -142,31 +132,14 @@ Tile tile_at(const RowPlan& plan, const RunArgs& args, std::byte* scratch, int64
   return tile;
 }
 
+int64_t tile_cost(const RowPlan& plan) {
+  constexpr int64_t kOperationsAnElement = 8;  // all sweeps together
+  return plan.tiling.tile_rows * std::min(plan.space.lanes, plan.tiling.block * plan.tiling.blocks) *
+         kOperationsAnElement;
+}
+
 size_t tiles_scratch(const RowPlan& plan, size_t scratch_bytes) {
-  return scratch_bytes * static_cast<size_t>(parts_of(plan));
-}
-
-void each_tile(const RowPlan& plan, const RunArgs& args, size_t scratch_bytes,
-               const std::function<void(const Tile&)>& work) {
-  const int64_t tiles = tile_count(plan);
-  auto* memory = static_cast<std::byte*>(args.scratch);
-  // Fewer tiles than threads: one after another, and threads share the blocks of each.
-  const int64_t parts = tiles < plan.threads && plan.tiling.blocks > 1 ? 1 : parts_of(plan);
-  auto part = [&](int64_t p) {
-    std::byte* scratch = memory + static_cast<size_t>(p) * scratch_bytes;
-    for (int64_t t = tiles * p / parts; t < tiles * (p + 1) / parts; ++t) work(tile_at(plan, args, scratch, t));
-  };
-  if (parts == 1) return part(0);
-  parallel_for(parts, tiles / parts * cost_of(plan), [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) part(p);
-  });
-}
-
-void each_block(const RowPlan& plan, const Tile& tile, const std::function<void(int64_t)>& work) {
-  if (plan.tiling.blocks == 1) return work(0);
-  parallel_for(plan.tiling.blocks, tile.rows * plan.tiling.block * kCost, [&](int64_t begin, int64_t end) {
-    for (int64_t b = begin; b < end; ++b) work(b);
-  });
+  return scratch_bytes * static_cast<size_t>(std::min<int64_t>(plan.threads, tile_count(plan)));
 }
 
 int64_t results_of(const RowPlan& plan, const Tile& tile) {

@@ -15,8 +15,10 @@ namespace partita::jit {
 template <class Maker>
 Result<Run> run_of(const Problem& problem, const Target& target) {
   try {
+    auto made = std::make_shared<const Maker>(problem, target);
     Run run;
-    run.call = [made = std::make_shared<const Maker>(problem, target)](const RunArgs& args) { return (*made)(args); };
+    if constexpr (requires { made->scratch_bytes(); }) run.scratch_bytes = made->scratch_bytes();
+    run.call = [made = std::move(made)](const RunArgs& args) { return (*made)(args); };
     return run;
   } catch (const Xbyak::Error& e) {
     return fail(Code::out_of_memory, std::string("no code could be generated: ") + e.what());
