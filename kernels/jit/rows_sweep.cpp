@@ -133,7 +133,7 @@ Tile tile_at(const RowPlan& plan, const RunArgs& args, std::byte* scratch, int64
 }
 
 int64_t tile_cost(const RowPlan& plan) {
-  constexpr int64_t kOperationsAnElement = 8;  // all sweeps together
+  constexpr int64_t kOperationsAnElement = 3;  // all sweeps together
   return plan.tiling.tile_rows * std::min(plan.space.lanes, plan.tiling.block * plan.tiling.blocks) *
          kOperationsAnElement;
 }
