@@ -51,7 +51,7 @@ Program lowered(const Partition& partition, const Ports& ports) {
   const auto specialized = specialize(partition, ports.given());
   EXPECT_TRUE(specialized.ok()) << specialized.status().text();
   if (!specialized.ok()) return {};
-  auto program = lower(specialized->graph);
+  auto program = lower(specialized->graph, {.isa = machine_isa()});
   EXPECT_TRUE(program.ok()) << program.status().text();
   return program.ok() ? std::move(program).value() : Program{};
 }
