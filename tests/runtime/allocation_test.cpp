@@ -71,8 +71,10 @@ int taken_by(const ReadyPartition& ready) {
 
 TEST(allocation, is_counted) {
   const int before = taken;
-  delete new int(3);
-  std::make_unique<std::vector<int>>(100);
+  constexpr std::align_val_t kWide{64};
+  ::operator delete(::operator new(3));
+  ::operator delete(::operator new(3, kWide), kWide);
+  ::operator delete[](::operator new[](3));
   EXPECT_EQ(taken, before + 3);
 }
 
