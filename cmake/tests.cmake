@@ -26,6 +26,9 @@ foreach(folder api errors golden io kernels ops passes patterns runtime unit)
   if(NOT PARTITA_JIT)
     leave_out_tests_of_generated_code(sources)
   endif()
+  if(PARTITA_SANITIZE)
+    list(FILTER sources EXCLUDE REGEX "/allocation_test[.]cpp$")   # replaces `new`, as sanitizers do
+  endif()
   add_executable(${folder}_tests ${sources})
   target_link_libraries(${folder}_tests PRIVATE partita_test_support partita_objects GTest::gmock_main)
   gtest_discover_tests(${folder}_tests DISCOVERY_TIMEOUT 60 TEST_PREFIX ${folder}.
