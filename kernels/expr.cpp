@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
@@ -32,12 +33,14 @@ constexpr ExprOpInfo kInfo[] = {
     {ExprOp::sub_s32, "sub_s32", 2},   {ExprOp::mul_s32, "mul_s32", 2},   {ExprOp::max_s32, "max_s32", 2},
     {ExprOp::min_s32, "min_s32", 2},   {ExprOp::ge_s32, "ge_s32", 2},     {ExprOp::to_s32, "to_s32", 1},
     {ExprOp::to_f32, "to_f32", 1},     {ExprOp::cast, "cast", 1},
+    {ExprOp::fold_sum, "fold_sum", 1}, {ExprOp::fold_max, "fold_max", 1}, {ExprOp::fold_min, "fold_min", 1},
+    {ExprOp::fold_mul, "fold_mul", 1},
 };
 
 constexpr bool in_order() {
   for (size_t i = 0; i < std::size(kInfo); ++i)
     if (static_cast<size_t>(kInfo[i].op) != i) return false;
-  return std::size(kInfo) == static_cast<size_t>(ExprOp::cast) + 1;
+  return std::size(kInfo) == static_cast<size_t>(ExprOp::fold_mul) + 1;
 }
 static_assert(in_order(), "kInfo must list every ExprOp in order");
 
@@ -49,13 +52,40 @@ int operand_count(ExprOp op) { return info(op).operands; }
 
 std::string_view name_of(ExprOp op) { return info(op).name; }
 
+Fold fold_of(ExprOp op) {
+  switch (op) {
+    case ExprOp::fold_sum: return Fold::sum;
+    case ExprOp::fold_max: return Fold::max;
+    case ExprOp::fold_min: return Fold::min;
+    case ExprOp::fold_mul: return Fold::mul;
+    default: return Fold::none;
+  }
+}
+
+float identity_of(Fold fold) {
+  switch (fold) {
+    case Fold::max: return -std::numeric_limits<float>::infinity();
+    case Fold::min: return std::numeric_limits<float>::infinity();
+    case Fold::mul: return 1;
+    default: return 0;
+  }
+}
+
+double folded(Fold fold, double a, double b) {
+  switch (fold) {
+    case Fold::max: return std::isnan(a) || a > b ? a : b;
+    case Fold::min: return std::isnan(a) || a < b ? a : b;
+    case Fold::mul: return a * b;
+    default: return a + b;
+  }
+}
+
 std::string text_of(const Expr& expr) {
   std::string text;
   for (size_t i = 0; i < expr.code.size(); ++i) {
     const Instr& in = expr.code[i];
     if (i > 0) text += "; ";
-    if (in.op != ExprOp::store) text += str("%", i, " = ");
-    text += in.op == ExprOp::store ? str("store out", in.imm) : std::string(name_of(in.op));
+    text += writes(in.op) ? str(name_of(in.op), " out", in.imm) : str("%", i, " = ", name_of(in.op));
     if (in.op == ExprOp::load) text += str(" in", in.imm);
     if (in.op == ExprOp::constant) text += " " + text_of(in.value);
     if (in.op == ExprOp::index_s32) text += str(" axis ", in.imm);
@@ -66,9 +96,14 @@ std::string text_of(const Expr& expr) {
   return text;
 }
 
+void ExprBuilder::fold(Fold how, int operand, Value a) {
+  constexpr std::array kOps = {ExprOp::store, ExprOp::fold_sum, ExprOp::fold_max, ExprOp::fold_min, ExprOp::fold_mul};
+  emit({.op = kOps[static_cast<size_t>(how)], .a = a, .imm = operand});
+}
+
 ExprBuilder::Value ExprBuilder::emit(const Instr& instr) {
   auto& code = expr_.code;
-  if (instr.op != ExprOp::store)
+  if (!writes(instr.op))
     for (size_t i = 0; i < code.size(); ++i)
       if (code[i] == instr && std::signbit(code[i].value) == std::signbit(instr.value)) return static_cast<Value>(i);
   PT_ASSERT(code.size() < UINT16_MAX);

@@ -26,7 +26,21 @@ enum class ExprOp : uint8_t {
   to_s32,    ///< f32 to s32, round to nearest even, saturating
   to_f32,    ///< s32 to f32
   cast,      ///< rounds an f32 to the precision of type imm (a Dtype) and back
+  fold_sum, fold_max, fold_min, fold_mul,  ///< a folded into Problem::out[imm], see Fold
 };
+
+/// How the elements of a loop that lie at one place of an f32 output (its stride is 0 along the folded axes) become one
+/// value. Max and min: NaN in any element gives NaN. The order of additions is fixed by the loop, not by the threads.
+enum class Fold : uint8_t { none, sum, max, min, mul };
+
+/// `none` for everything but fold_sum, ...
+Fold fold_of(ExprOp op);
+/// The value that changes nothing.
+float identity_of(Fold fold);
+/// One step of the fold.
+double folded(Fold fold, double a, double b);
+/// Whether the instruction writes an output.
+inline bool writes(ExprOp op) { return op == ExprOp::store || fold_of(op) != Fold::none; }
 
 struct Instr {
   ExprOp op;
@@ -59,6 +73,7 @@ class ExprBuilder {
 
   Value load(int operand) { return emit({.op = ExprOp::load, .imm = operand}); }
   void store(int operand, Value a) { emit({.op = ExprOp::store, .a = a, .imm = operand}); }
+  void fold(Fold how, int operand, Value a);
   Value skeleton() { return emit({.op = ExprOp::skeleton}); }
   Value constant(float value) { return emit({.op = ExprOp::constant, .value = value}); }
   Value apply(ExprOp op, Value a, Value b = 0, Value c = 0, int32_t imm = 0) {

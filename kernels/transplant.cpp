@@ -12,10 +12,10 @@ std::vector<ExprBuilder::Value> Transplant::run() {
     if (in.op == ExprOp::load) {
       const int to = in_map[static_cast<size_t>(in.imm)];
       value[i] = to < 0 ? replacement[static_cast<size_t>(in.imm)] : builder_.load(to);
-    } else if (in.op == ExprOp::store) {
+    } else if (writes(in.op)) {
       value[i] = a;
       const int to = out_map[static_cast<size_t>(in.imm)];
-      if (to >= 0) builder_.store(to, a);
+      if (to >= 0) builder_.fold(fold_of(in.op), to, a);
     } else if (in.op == ExprOp::constant) {
       value[i] = builder_.constant(in.value);
     } else if (in.op == ExprOp::skeleton && skeleton >= 0) {

@@ -54,13 +54,26 @@ struct Body::State {
   bool spilled = false;
 };
 
-Body::Body(Emitter& emitter, const Lanes& lanes, int first_register, int end_register, const Xbyak::RegExp& spill)
+Body::Body(Emitter& emitter, const Lanes& lanes, const BodyRoom& room, const std::function<bool(int)>& repeats)
     : e_(emitter),
       code_(loads_first(lanes.code)),
       uses_(code_.size()),
-      first_(first_register),
-      end_(end_register),
-      spill_(spill) {
+      first_(room.first),
+      end_(room.end),
+      spill_(room.spill) {
+  find_uses();
+  find_row_values(repeats);
+  // What elements read most often gets a register for good, as long as everything else still fits.
+  std::vector<int> wanted;
+  for (size_t i = 0; i < code_.size(); ++i)
+    if (for_elements_[i]) wanted.push_back(static_cast<int>(i));
+  std::stable_sort(wanted.begin(), wanted.end(), [&](int a, int b) {
+    return uses_[static_cast<size_t>(a)].size() > uses_[static_cast<size_t>(b)].size();
+  });
+  while (!pin(wanted) && !wanted.empty()) wanted.resize(wanted.size() * 3 / 4);
+}
+
+void Body::find_uses() {
   // Backwards, so that what only dead operations read is dead as well.
   for (size_t i = code_.size(); i-- > 0;) {
     if (code_[i].op != LaneOp::store && uses_[i].empty()) continue;
@@ -68,46 +81,72 @@ Body::Body(Emitter& emitter, const Lanes& lanes, int first_register, int end_reg
       uses_[operands_of(code_[i])[static_cast<size_t>(k)]].push_back(i);
   }
   for (auto& uses : uses_) std::reverse(uses.begin(), uses.end());
-  pinned_.assign(code_.size(), -1);
-  // Constants first: keep them in registers if everything else still fits.
-  int next = end_;
+}
+
+void Body::find_row_values(const std::function<bool(int)>& repeats) {
+  of_row_.assign(code_.size(), false);
+  for (size_t i = 0; i < code_.size(); ++i) {
+    const Lane& lane = code_[i];
+    if (lane.op == LaneOp::store || lane.op == LaneOp::skeleton || lane.op == LaneOp::index) continue;
+    bool same = lane.op != LaneOp::load || repeats(lane.imm);
+    for (int k = 0; k < lane_operands(lane.op); ++k) same = same && of_row_[operands_of(lane)[static_cast<size_t>(k)]];
+    of_row_[i] = same;
+  }
+  for_elements_.assign(code_.size(), false);
   for (size_t i = 0; i < code_.size(); ++i)
-    if (code_[i].op == LaneOp::constant && !uses_[i].empty()) pinned_[i] = --next;
+    for (size_t use : uses_[i]) for_elements_[i] = for_elements_[i] || (of_row_[i] && !of_row_[use]);
+}
+
+/// Gives `values` registers at the end; true where the rest needs no slots.
+bool Body::pin(const std::vector<int>& values) {
   const int all = end_;
-  bool fits = next - first_ >= kLeastRegisters;
-  if (fits) {
-    end_ = next;
-    State trial;
-    walk(trial, nullptr);
-    fits = !trial.spilled;
-  }
-  if (!fits) {
-    end_ = all;
-    pinned_.assign(code_.size(), -1);
-    State trial;
-    walk(trial, nullptr);
-    slots_ = trial.slots;
-  }
+  pinned_.assign(code_.size(), -1);
+  home_.assign(code_.size(), -1);
+  const int left = end_ - static_cast<int>(values.size());
+  if (left - first_ < kLeastRegisters) return false;
+  int next = end_;
+  for (int value : values) pinned_[static_cast<size_t>(value)] = --next;
+  homes_ = 0;
+  for (size_t i = 0; i < code_.size(); ++i)
+    if (for_elements_[i] && pinned_[i] < 0 && !is_constant(static_cast<int>(i))) home_[i] = homes_++;
+  end_ = next;
+  State row, element;
+  walk(row, Part::row, nullptr);
+  walk(element, Part::element, nullptr);
+  slots_ = std::max(row.slots, element.slots);
+  const bool fits = !element.spilled || values.empty();
+  if (!fits) end_ = all;
+  return fits;
 }
 
 void Body::emit_constants() {
   for (size_t i = 0; i < code_.size(); ++i)
-    if (pinned_[i] >= 0) e_.broadcast_bits(e_.vec(pinned_[i]), code_[i].imm);
+    if (pinned_[i] >= 0 && is_constant(static_cast<int>(i))) e_.broadcast_bits(e_.vec(pinned_[i]), code_[i].imm);
+}
+
+void Body::emit_row_values(const BodyHooks& hooks) {
+  State state;
+  state.emitting = true;
+  walk(state, Part::row, &hooks);
 }
 
 void Body::emit(const BodyHooks& hooks) {
   State state;
   state.emitting = true;
-  walk(state, &hooks);
+  walk(state, Part::element, &hooks);
 }
 
-void Body::walk(State& s, const BodyHooks* hooks) const {
+void Body::walk(State& s, Part part, const BodyHooks* hooks) const {
   s.place.assign(code_.size(), {});
   s.value_in.assign(static_cast<size_t>(end_), -1);
+  s.slots = homes_;
+  if (part == Part::element)
+    for (size_t i = 0; i < code_.size(); ++i) s.place[i].slot = home_[i];
   for (size_t i = 0; i < code_.size(); ++i) {
     const Lane& lane = code_[i];
     const bool stores = lane.op == LaneOp::store;
-    if (lane.op == LaneOp::constant || (!stores && uses_[i].empty())) continue;  // constants come when they are read
+    // Constants come when they are read.
+    if (lane.op == LaneOp::constant || (!stores && uses_[i].empty()) || of_row_[i] != (part == Part::row)) continue;
     s.held.clear();
     Xbyak::Xmm in[3] = {e_.vec(0), e_.vec(0), e_.vec(0)};
     for (int k = 0; k < lane_operands(lane.op); ++k) {
@@ -126,20 +165,30 @@ void Body::walk(State& s, const BodyHooks* hooks) const {
       if (s.emitting) hooks->store(in[0], lane);
       continue;
     }
+    if (pinned_[i] >= 0) {
+      if (s.emitting) make(i, e_.vec(pinned_[i]), in, *hooks);
+      continue;
+    }
     const int reg = take_register(s, i);
     s.place[i].reg = reg;
     s.value_in[static_cast<size_t>(reg)] = static_cast<int>(i);
-    if (!s.emitting) continue;
-    const Xbyak::Xmm dst = e_.vec(reg);
-    if (lane.op == LaneOp::load)
-      hooks->load(dst, lane.imm);
-    else if (lane.op == LaneOp::skeleton)
-      hooks->skeleton(dst);
-    else if (lane.op == LaneOp::index)
-      hooks->index(dst, lane.imm);
-    else
-      e_.compute(lane, dst, in[0], in[1], in[2]);
+    if (s.emitting) make(i, e_.vec(reg), in, *hooks);
+    if (home_[i] < 0) continue;
+    s.place[i].slot = home_[i];
+    if (s.emitting) e_.vmovups(e_.ptr[spill_ + home_[i] * 64], e_.vec(reg));
   }
+}
+
+void Body::make(size_t i, Xbyak::Xmm dst, const Xbyak::Xmm (&in)[3], const BodyHooks& hooks) const {
+  const Lane& lane = code_[i];
+  if (lane.op == LaneOp::load)
+    hooks.load(dst, lane.imm);
+  else if (lane.op == LaneOp::skeleton)
+    hooks.skeleton(dst);
+  else if (lane.op == LaneOp::index)
+    hooks.index(dst, lane.imm);
+  else
+    e_.compute(lane, dst, in[0], in[1], in[2]);
 }
 
 Xbyak::Xmm Body::operand(State& s, int value, size_t at) const {

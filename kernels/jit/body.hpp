@@ -17,17 +17,26 @@ struct BodyHooks {
   std::function<void(Xbyak::Xmm dst, int axis)> index;
 };
 
-/// Values get registers [first, end); values that do not fit go to 64-byte slots at `spill`. Loads come before stores,
-/// so that an output may lie over an input. Constants stay in registers across iterations where there is room.
+/// Registers and slots that a body may use.
+struct BodyRoom {
+  int first, end;       ///< vector registers [first, end)
+  Xbyak::RegExp spill;  ///< 64-byte slots for values that do not fit
+};
+
+/// Loads come before stores, so that an output may lie over an input. What depends on constants and on operands that
+/// repeat alone is computed once a row; it stays in registers where there is room, else in slots.
 class Body {
  public:
-  Body(Emitter& emitter, const Lanes& lanes, int first_register, int end_register, const Xbyak::RegExp& spill);
+  /// `repeats(k)`: operand k has one value for a whole row.
+  Body(Emitter& emitter, const Lanes& lanes, const BodyRoom& room, const std::function<bool(int operand)>& repeats);
 
   /// Slots of 64 bytes needed at `spill`.
   int spill_slots() const { return slots_; }
-  /// Before the loop.
+  /// Before the rows.
   void emit_constants();
-  /// One iteration.
+  /// Before the elements of a row; of the hooks only `load` is called.
+  void emit_row_values(const BodyHooks& hooks);
+  /// One vector of elements.
   void emit(const BodyHooks& hooks);
 
  private:
@@ -36,8 +45,14 @@ class Body {
   };
   struct State;
 
+  enum class Part : uint8_t { row, element };
+
   bool is_constant(int value) const { return code_[static_cast<size_t>(value)].op == LaneOp::constant; }
-  void walk(State& state, const BodyHooks* hooks) const;
+  void find_uses();
+  void find_row_values(const std::function<bool(int)>& repeats);
+  bool pin(const std::vector<int>& values);
+  void walk(State& state, Part part, const BodyHooks* hooks) const;
+  void make(size_t i, Xbyak::Xmm dst, const Xbyak::Xmm (&in)[3], const BodyHooks& hooks) const;
   int take_register(State& state, size_t at) const;
   Xbyak::Xmm operand(State& state, int value, size_t at) const;
 
@@ -46,8 +61,11 @@ class Body {
   std::vector<std::vector<size_t>> uses_;  // of each value, ascending
   int first_, end_;
   Xbyak::RegExp spill_;
-  std::vector<int> pinned_;  // register of each value, -1: not pinned
-  int slots_ = 0;
+  std::vector<bool> of_row_;        // computed once a row
+  std::vector<bool> for_elements_;  // of the row, and read by the elements
+  std::vector<int> pinned_;         // register of each value, -1: not pinned
+  std::vector<int> home_;           // slot of each row value that is not pinned
+  int homes_ = 0, slots_ = 0;
 };
 
 }  // namespace partita::jit

@@ -41,7 +41,13 @@ class Emitter : public Xbyak::CodeGenerator {
   void load(Xbyak::Xmm dst, Dtype dtype, Walk walk, const Xbyak::RegExp& address, int count);
   /// Converts and stores `count` elements; `streaming` bypasses the caches (address aligned to the bytes stored).
   void store(Xbyak::Xmm value, Dtype dtype, bool integer, const Xbyak::RegExp& address, int count, bool streaming);
-  /// Whether the two above know the type.
+  /// acc = fold(acc, value) in the first `count` lanes. Uses all scratch but 2.
+  void fold_into(Xbyak::Xmm acc, Xbyak::Xmm value, Fold fold, int count);
+  /// The f32 at `address` = fold(itself, all lanes of acc). Changes acc; uses all scratch but 2.
+  void fold_lanes_to_memory(Xbyak::Xmm acc, Fold fold, const Xbyak::RegExp& address);
+  /// The `count` f32 at `address` = fold(themselves, value). Uses all scratch.
+  void fold_to_memory(Xbyak::Xmm value, Fold fold, const Xbyak::RegExp& address, int count);
+  /// Whether load and store know the type.
   static bool loads(Dtype dtype);
   static bool stores(Dtype dtype);
 
@@ -66,6 +72,7 @@ class Emitter : public Xbyak::CodeGenerator {
   void widen(Xbyak::Xmm dst, Dtype dtype);
   void round_to_bf16(Xbyak::Xmm v);
   void to_integer(Xbyak::Xmm v, float low, float high);
+  void fold_pair(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, Fold fold);
   void compare(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, int predicate);
   void cast(Xbyak::Xmm dst, Xbyak::Xmm a, Dtype dtype);
   Xbyak::Xmm half(Xbyak::Xmm v) const { return wide_ ? Xbyak::Xmm(Xbyak::Ymm(v.getIdx())) : Xbyak::Xmm(v.getIdx()); }

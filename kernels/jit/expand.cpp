@@ -51,7 +51,11 @@ class Expander {
       case ExprOp::load:
         integer_[i] = problem_.in[static_cast<size_t>(in.imm)].dtype == Dtype::s32;
         return b_.op(LaneOp::load, 0, 0, 0, in.imm);
-      case ExprOp::store: return b_.emit({LaneOp::store, a, 0, 0, in.imm, integer_[in.a]});
+      case ExprOp::store:
+      case ExprOp::fold_sum:
+      case ExprOp::fold_max:
+      case ExprOp::fold_min:
+      case ExprOp::fold_mul: return b_.emit({LaneOp::store, a, 0, 0, in.imm, integer_[in.a]});
       case ExprOp::skeleton: return b_.op(LaneOp::skeleton, 0);
       case ExprOp::constant: return b_.constant(in.value);
       case ExprOp::index_s32: return integer(i, b_.op(LaneOp::index, 0, 0, 0, in.imm));

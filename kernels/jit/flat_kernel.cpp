@@ -4,6 +4,9 @@
 //   operands' addresses and, behind them, spilled values.
 #include "kernels/jit/flat_kernel.hpp"
 
+#include <bit>
+
+#include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
 
 namespace partita::jit {
@@ -19,14 +22,19 @@ RegExp element(const Xbyak::Reg64& base, const Xbyak::Reg64& index, Dtype dtype)
 }  // namespace
 
 FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int inner_axis)
-    : Emitter(isa), pointers_(static_cast<int>(shape.in.size() + shape.out.size())) {
-  const int spill_at = (pointers_ * 8 + 63) / 64 * 64;
-  Body body(*this, lanes, 0, value_registers(), rsp + spill_at);
-  const int frame = spill_at + body.spill_slots() * 64;
+    : Emitter(isa), shape_(shape), inner_axis_(inner_axis), accumulators_(shape.out.size(), -1) {
+  int registers = value_registers();
+  for (size_t k = 0; k < shape.out.size(); ++k)
+    if (folds_row(k)) accumulators_[k] = --registers;
+  PT_ASSERT(value_registers() - registers <= kMaxRowFolds);
+  const int pointers = static_cast<int>(shape.in.size() + shape.out.size());
+  const int spill_at = (pointers * 8 + 63) / 64 * 64;
+  Body body(*this, lanes, {0, registers, rsp + spill_at},
+            [&](int operand) { return !shape.in[static_cast<size_t>(operand)].steps; });
 
   push(rbp);
   mov(rbp, rsp);
-  sub(rsp, frame);
+  sub(rsp, spill_at + body.spill_slots() * 64);
   mov(rsi, ptr[rdi + offsetof(RowCall, in)]);
   for (size_t k = 0; k < shape.in.size(); ++k) {
     mov(rax, ptr[rsi + 8 * static_cast<int>(k)]);
@@ -43,7 +51,7 @@ FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int i
   Xbyak::Label row;
   align(16);
   L(row);
-  emit_row(body, shape, inner_axis);
+  emit_row(body);
   int k = 0;
   for (const auto* side : {&shape.in, &shape.out})
     for (const RowOperand& operand : *side) {
@@ -64,46 +72,70 @@ FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int i
   entry_ = reinterpret_cast<void (*)(const RowCall*)>(reinterpret_cast<uintptr_t>(finish()));
 }
 
-void FlatKernel::emit_row(Body& body, const RowShape& shape, int inner_axis) {
-  const int64_t whole = shape.length / lanes() * lanes();
-  const int rest = static_cast<int>(shape.length - whole);
+bool FlatKernel::folds_row(size_t output) const {
+  return shape_.out[output].fold != Fold::none && !shape_.out[output].steps;
+}
+
+void FlatKernel::emit_row(Body& body) {
+  const int64_t whole = shape_.length / lanes() * lanes();
+  const int rest = static_cast<int>(shape_.length - whole);
+  for (size_t k = 0; k < shape_.out.size(); ++k)
+    if (folds_row(k)) broadcast_bits(vec(accumulators_[k]), std::bit_cast<int32_t>(identity_of(shape_.out[k].fold)));
   xor_(ecx, ecx);
+  body.emit_row_values(hooks_for(lanes()));
   if (whole > 0) {
     Xbyak::Label next;
     mov(r9, whole);
     align(16);
     L(next);
-    emit_vectors(body, shape, inner_axis, lanes());
+    body.emit(hooks_for(lanes()));
     add(rcx, lanes());
     cmp(rcx, r9);
     jl(next, T_NEAR);
   }
-  if (rest > 0) emit_vectors(body, shape, inner_axis, rest);
+  if (rest > 0) body.emit(hooks_for(rest));
+  for (size_t k = 0; k < shape_.out.size(); ++k) {
+    if (!folds_row(k)) continue;
+    mov(rdx, ptr[rsp + 8 * static_cast<int>(shape_.in.size() + k)]);
+    fold_lanes_to_memory(vec(accumulators_[k]), shape_.out[k].fold, rdx);
+  }
 }
 
-void FlatKernel::emit_vectors(Body& body, const RowShape& shape, int inner_axis, int count) {
-  const int first_out = static_cast<int>(shape.in.size());
+BodyHooks FlatKernel::hooks_for(int count) {
   BodyHooks hooks;
-  hooks.load = [&](Xmm dst, int operand) {
-    const RowOperand& o = shape.in[static_cast<size_t>(operand)];
-    mov(rdx, ptr[rsp + 8 * operand]);
-    load(dst, o.dtype, o.steps ? Walk::next : Walk::same, o.steps ? element(rdx, rcx, o.dtype) : RegExp(rdx), count);
-  };
-  hooks.store = [&](Xmm value, const Lane& lane) {
-    const RowOperand& o = shape.out[static_cast<size_t>(lane.imm)];
-    mov(rdx, ptr[rsp + 8 * (first_out + lane.imm)]);
-    store(value, o.dtype, lane.flag, element(rdx, rcx, o.dtype), count, shape.streaming && count == lanes());
-  };
-  hooks.index = [&](Xmm dst, int axis) {
-    mov(rsi, ptr[rdi + offsetof(RowCall, coordinates)]);
-    vpbroadcastd(dst, ptr[rsi + 4 * axis]);
-    if (axis != inner_axis) return;
-    vmovd(Xmm(scratch(0).getIdx()), ecx);
-    vpbroadcastd(scratch(0), Xmm(scratch(0).getIdx()));
-    vpaddd(dst, dst, scratch(0));
-    vpaddd(dst, dst, ptr[rip + lane_numbers()]);
-  };
-  body.emit(hooks);
+  hooks.load = [this, count](Xmm dst, int operand) { load_operand(dst, operand, count); };
+  hooks.store = [this, count](Xmm value, const Lane& lane) { store_operand(value, lane, count); };
+  hooks.index = [this](Xmm dst, int axis) { load_index(dst, axis); };
+  return hooks;
+}
+
+void FlatKernel::load_operand(Xmm dst, int operand, int count) {
+  const RowOperand& o = shape_.in[static_cast<size_t>(operand)];
+  mov(rdx, ptr[rsp + 8 * operand]);
+  load(dst, o.dtype, o.steps ? Walk::next : Walk::same, o.steps ? element(rdx, rcx, o.dtype) : RegExp(rdx), count);
+}
+
+void FlatKernel::store_operand(Xmm value, const Lane& lane, int count) {
+  const auto output = static_cast<size_t>(lane.imm);
+  const RowOperand& o = shape_.out[output];
+  if (o.fold != Fold::none && lane.flag) {
+    vcvtdq2ps(scratch(2), value);
+    value = scratch(2);
+  }
+  if (folds_row(output)) return fold_into(vec(accumulators_[output]), value, o.fold, count);
+  mov(rdx, ptr[rsp + 8 * static_cast<int>(shape_.in.size() + output)]);
+  if (o.fold != Fold::none) return fold_to_memory(value, o.fold, element(rdx, rcx, Dtype::f32), count);
+  store(value, o.dtype, lane.flag, element(rdx, rcx, o.dtype), count, shape_.streaming && count == lanes());
+}
+
+void FlatKernel::load_index(Xmm dst, int axis) {
+  mov(rsi, ptr[rdi + offsetof(RowCall, coordinates)]);
+  vpbroadcastd(dst, ptr[rsi + 4 * axis]);
+  if (axis != inner_axis_) return;
+  vmovd(Xmm(scratch(0).getIdx()), ecx);
+  vpbroadcastd(scratch(0), Xmm(scratch(0).getIdx()));
+  vpaddd(dst, dst, scratch(0));
+  vpaddd(dst, dst, ptr[rip + lane_numbers()]);
 }
 
 }  // namespace partita::jit

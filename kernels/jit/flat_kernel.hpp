@@ -9,10 +9,13 @@
 namespace partita::jit {
 
 /// One operand of the rows: how far it moves from element to element (0 or 1) and, in bytes, from row to row.
+/// An output with a fold is f32 and is added to (or multiplied, ..) in memory: element by element where it steps, else
+/// all elements of a row are folded into one number.
 struct RowOperand {
   Dtype dtype;
   bool steps;
   int64_t row_bytes;
+  Fold fold = Fold::none;
 };
 
 struct RowShape {
@@ -32,16 +35,25 @@ struct RowCall {
 
 class FlatKernel : private Emitter {
  public:
+  /// Outputs that fold whole rows, at the most: each has a register.
+  static constexpr int kMaxRowFolds = 4;
+
   /// Throws Xbyak::Error where there is no memory for code.
   FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int inner_axis);
   void operator()(const RowCall& call) const { entry_(&call); }
 
  private:
-  void emit_row(Body& body, const RowShape& shape, int inner_axis);
-  void emit_vectors(Body& body, const RowShape& shape, int inner_axis, int count);
+  void emit_row(Body& body);
+  BodyHooks hooks_for(int count);
+  void load_operand(Xbyak::Xmm dst, int operand, int count);
+  void store_operand(Xbyak::Xmm value, const Lane& store, int count);
+  void load_index(Xbyak::Xmm dst, int axis);
+  bool folds_row(size_t output) const;
 
+  RowShape shape_;
+  int inner_axis_;
+  std::vector<int> accumulators_;  // register of each output that folds whole rows; -1: none
   void (*entry_)(const RowCall*) = nullptr;
-  int pointers_ = 0;  // operands' addresses on the stack
 };
 
 }  // namespace partita::jit

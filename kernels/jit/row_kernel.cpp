@@ -37,6 +37,11 @@ void RowKernelWriter::store(const RowOperand& operand, ExprBuilder::Value value)
   builder().store(static_cast<int>(out_.size()) - 1, value);
 }
 
+void RowKernelWriter::fold(const RowOperand& operand, ExprBuilder::Value value) {
+  out_.push_back(operand);
+  builder().fold(operand.fold, static_cast<int>(out_.size()) - 1, value);
+}
+
 ExprBuilder::Value RowKernelWriter::splice(const Expr& from, const std::vector<int>& in,
                                            const std::vector<RowOperand>& operands,
                                            const std::vector<RowOperand>& outputs, int skeleton) {

@@ -35,6 +35,8 @@ class RowKernelWriter {
   /// The loaded value of a new input / the place of a new output; operands are numbered in this order.
   ExprBuilder::Value load(const RowOperand& operand);
   void store(const RowOperand& operand, ExprBuilder::Value value);
+  /// The same for an output with a fold.
+  void fold(const RowOperand& operand, ExprBuilder::Value value);
   /// Copies `from` with its loads (and, for back expressions, stores) as new operands in the order of `in` and `out`;
   /// its skeleton value is `skeleton`. Returns the value of its result.
   ExprBuilder::Value splice(const Expr& from, const std::vector<int>& in, const std::vector<RowOperand>& operands,

@@ -79,7 +79,11 @@ void compute(const Instr& in, int64_t n, const float* a, const float* b, const f
     case ExprOp::skeleton:
     case ExprOp::constant:
     case ExprOp::index_s32:
-    case ExprOp::cast: return;
+    case ExprOp::cast:
+    case ExprOp::fold_sum:
+    case ExprOp::fold_max:
+    case ExprOp::fold_min:
+    case ExprOp::fold_mul: return;
   }
 }
 
@@ -156,6 +160,14 @@ void RowProgram::store(const Instr& in, const RunArgs& args, const Dims& at, int
   for (int64_t i = 0; i < n; ++i) store_floats(data, desc.dtype, first + i * step, 1, from + i);
 }
 
+/// In double, as the results of loops with folds are while they grow (kernels/loop/folds.hpp).
+void RowProgram::fold(const Instr& in, const RunArgs& args, const Dims& at, int64_t n, const float* from) const {
+  const TensorDesc& desc = out_[static_cast<size_t>(in.imm)];
+  auto* to = static_cast<double*>(args.out[static_cast<size_t>(in.imm)]) + element_at(desc, at);
+  const int64_t step = rank_ == 0 ? 0 : desc.strides.back();
+  for (int64_t i = 0; i < n; ++i) to[i * step] = folded(fold_of(in.op), to[i * step], from[i]);
+}
+
 void RowProgram::run(Work& work, const RunArgs& args, const Dims& at, int64_t n, const float* skeleton) const {
   auto lane = [&](size_t i) { return work.lanes.data() + i * kRun; };
   // Loads first: an output may share its memory with an input that is read at the same place.
@@ -175,6 +187,10 @@ void RowProgram::run(Work& work, const RunArgs& args, const Dims& at, int64_t n,
         each(n, to, [&](int64_t k) { return as_lane(static_cast<int32_t>(start + k * step)); });
         break;
       }
+      case ExprOp::fold_sum:
+      case ExprOp::fold_max:
+      case ExprOp::fold_min:
+      case ExprOp::fold_mul: fold(in, args, at, n, lane(in.a)); break;
       default: compute(in, n, lane(in.a), lane(in.b), lane(in.c), to);
     }
   }

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Folds: many elements into one f32, or row upon row into a row of f32.
+#include <bit>
+
+#include "kernels/jit/emitter.hpp"
+
+namespace partita::jit {
+namespace {
+
+using Xbyak::RegExp;
+using Xbyak::Xmm;
+using Xbyak::Ymm;
+
+constexpr uint8_t kUnordered = 0x03, kOrdered = 0x07;
+
+}  // namespace
+
+/// dst = fold(a, b) for registers of one width. Max and min of the machine give b where either is NaN: a NaN in a needs
+/// a second look. Uses scratch 1 and 3 on AVX2.
+void Emitter::fold_pair(Xmm dst, Xmm a, Xmm b, Fold fold) {
+  if (fold == Fold::sum) return vaddps(dst, a, b);
+  if (fold == Fold::mul) return vmulps(dst, a, b);
+  const bool max = fold == Fold::max;
+  if (wide_) {
+    vcmpps(k2, a, a, kOrdered);
+    if (dst != a) vmovaps(dst, a);
+    return max ? vmaxps(dst | k2, a, b) : vminps(dst | k2, a, b);
+  }
+  const auto like_a = [&](Xmm r) { return a.isYMM() ? Xmm(Ymm(r.getIdx())) : Xmm(r.getIdx()); };
+  const Xmm mask = like_a(scratch(1)), best = like_a(scratch(3));
+  vcmpps(mask, a, a, kUnordered);
+  max ? vmaxps(best, a, b) : vminps(best, a, b);
+  vblendvps(dst, best, a, mask);
+}
+
+void Emitter::fold_into(Xmm acc, Xmm value, Fold fold, int count) {
+  if (count == lanes()) return fold_pair(acc, acc, value, fold);
+  // Lanes behind the last element get what changes nothing.
+  const Xmm rest = scratch(0);
+  broadcast_bits(rest, std::bit_cast<int32_t>(identity_of(fold)));
+  if (wide_) {
+    use_mask(count);
+    vmovaps(rest | k1, value);
+  } else {
+    masks_used_ = true;
+    vmovups(scratch(1), ptr[rip + masks_ + (8 - count) * 4]);
+    vblendvps(rest, rest, value, scratch(1));
+  }
+  fold_pair(acc, acc, rest, fold);
+}
+
+void Emitter::fold_lanes_to_memory(Xmm acc, Fold fold, const RegExp& address) {
+  const int a = acc.getIdx(), t = scratch(0).getIdx();
+  if (wide_) {
+    vextractf64x4(Ymm(t), Xbyak::Zmm(a), 1);
+    fold_pair(Ymm(a), Ymm(a), Ymm(t), fold);
+    vextractf32x4(Xmm(t), Ymm(a), 1);
+  } else {
+    vextractf128(Xmm(t), Ymm(a), 1);
+  }
+  fold_pair(Xmm(a), Xmm(a), Xmm(t), fold);
+  vpshufd(Xmm(t), Xmm(a), 0x4e);
+  fold_pair(Xmm(a), Xmm(a), Xmm(t), fold);
+  vpshufd(Xmm(t), Xmm(a), 0xb1);
+  fold_pair(Xmm(a), Xmm(a), Xmm(t), fold);
+  vmovss(Xmm(t), dword[address]);
+  fold_pair(Xmm(a), Xmm(a), Xmm(t), fold);
+  vmovss(dword[address], Xmm(a));
+}
+
+void Emitter::fold_to_memory(Xmm value, Fold fold, const RegExp& address, int count) {
+  const Xmm so_far = scratch(2);
+  load(so_far, Dtype::f32, Walk::next, address, count);
+  fold_pair(so_far, so_far, value, fold);
+  store_part(so_far, 4, address, count, false);
+}
+
+}  // namespace partita::jit
