@@ -57,7 +57,7 @@ struct Small {
     return made;
   }
 
-  static constexpr Variant kVariant{Dtype::f32, Order::ncx};
+  static constexpr Variant kVariant{Dtype::f32, Order::nxc};
   Net net{kVariant};
   Primitives write_chain;
   std::vector<Memory> inputs, outputs;

@@ -33,11 +33,13 @@ struct Turns {
   int done = 0;
 };
 
-/// The first call of all is a warm-up and tells how many calls make a turn.
+/// A first call warms up; where it was short, a second one tells how many calls make a turn.
 Result<Turns> warm_up(const Contender& contender) {
-  PT_ASSIGN(const double first, time_calls(contender, 1));
-  PT_ASSIGN(const double second, time_calls(contender, 1));
-  const double call = std::max(1e-9, std::min(first, second));
+  PT_ASSIGN(double call, time_calls(contender, 1));
+  if (call < kLeastSecondsOfTurn * kMostCallsOfTurn) {
+    PT_ASSIGN(const double again, time_calls(contender, 1));
+    call = std::max(1e-9, std::min(call, again));
+  }
   return Turns{.calls = std::clamp(static_cast<int>(std::ceil(kLeastSecondsOfTurn / call)), 1, kMostCallsOfTurn)};
 }
 

@@ -28,37 +28,47 @@ struct Part {
   const char* from;
   char* to;
   size_t read, written;
-
-  size_t pieces() const { return std::max<size_t>(1, std::max(read, written) / kLinesOfPiece); }
-  /// Where piece `i` begins.
-  size_t read_at(size_t i) const { return read * i / pieces() * kLine; }
-  size_t written_at(size_t i) const { return written * i / pieces() * kLine; }
 };
+
+struct Piece {
+  const char *from, *from_end;
+  char *to, *to_end;
+};
+
+size_t pieces_of(const Part& part) { return std::max<size_t>(1, std::max(part.read, part.written) / kLinesOfPiece); }
+
+Piece piece_of(const Part& part, size_t i, size_t pieces) {
+  return {part.from + part.read * i / pieces * kLine, part.from + part.read * (i + 1) / pieces * kLine,
+          part.to + part.written * i / pieces * kLine, part.to + part.written * (i + 1) / pieces * kLine};
+}
 
 #if defined(__x86_64__)
 __attribute__((target("avx512f"))) void walk_avx512(const Part& part) {
   __m512i mixed = _mm512_setzero_si512();
-  for (size_t i = 0; i < part.pieces(); ++i) {
-    for (size_t at = part.read_at(i); at < part.read_at(i + 1); at += kLine)
-      mixed = _mm512_xor_si512(mixed, _mm512_load_si512(part.from + at));
-    for (size_t at = part.written_at(i); at < part.written_at(i + 1); at += kLine)
-      _mm512_stream_si512(reinterpret_cast<__m512i*>(part.to + at), mixed);
+  const size_t pieces = pieces_of(part);
+  for (size_t i = 0; i < pieces; ++i) {
+    const Piece piece = piece_of(part, i, pieces);
+    for (const char* at = piece.from; at < piece.from_end; at += kLine)
+      mixed = _mm512_xor_si512(mixed, _mm512_load_si512(at));
+    for (char* at = piece.to; at < piece.to_end; at += kLine)
+      _mm512_stream_si512(reinterpret_cast<__m512i*>(at), mixed);
   }
-  const __m512i kept = mixed;
-  asm volatile("" : : "v"(kept));
+  asm volatile("" : : "v"(mixed));
   _mm_sfence();
 }
 
 __attribute__((target("avx2"))) void walk_avx2(const Part& part) {
   __m256i low = _mm256_setzero_si256(), high = low;
-  for (size_t i = 0; i < part.pieces(); ++i) {
-    for (size_t at = part.read_at(i); at < part.read_at(i + 1); at += kLine) {
-      const __m256i* line = reinterpret_cast<const __m256i*>(part.from + at);
+  const size_t pieces = pieces_of(part);
+  for (size_t i = 0; i < pieces; ++i) {
+    const Piece piece = piece_of(part, i, pieces);
+    for (const char* at = piece.from; at < piece.from_end; at += kLine) {
+      const __m256i* line = reinterpret_cast<const __m256i*>(at);
       low = _mm256_xor_si256(low, _mm256_load_si256(line));
       high = _mm256_xor_si256(high, _mm256_load_si256(line + 1));
     }
-    for (size_t at = part.written_at(i); at < part.written_at(i + 1); at += kLine) {
-      __m256i* line = reinterpret_cast<__m256i*>(part.to + at);
+    for (char* at = piece.to; at < piece.to_end; at += kLine) {
+      __m256i* line = reinterpret_cast<__m256i*>(at);
       _mm256_stream_si256(line, low);
       _mm256_stream_si256(line + 1, high);
     }
@@ -70,13 +80,14 @@ __attribute__((target("avx2"))) void walk_avx2(const Part& part) {
 
 void walk_plain(const Part& part) {
   std::array<uint64_t, kLine / 8> mixed{}, line{};
-  for (size_t i = 0; i < part.pieces(); ++i) {
-    for (size_t at = part.read_at(i); at < part.read_at(i + 1); at += kLine) {
-      std::memcpy(line.data(), part.from + at, kLine);
+  const size_t pieces = pieces_of(part);
+  for (size_t i = 0; i < pieces; ++i) {
+    const Piece piece = piece_of(part, i, pieces);
+    for (const char* at = piece.from; at < piece.from_end; at += kLine) {
+      std::memcpy(line.data(), at, kLine);
       for (size_t word = 0; word < line.size(); ++word) mixed[word] ^= line[word];
     }
-    for (size_t at = part.written_at(i); at < part.written_at(i + 1); at += kLine)
-      std::memcpy(part.to + at, mixed.data(), kLine);
+    for (char* at = piece.to; at < piece.to_end; at += kLine) std::memcpy(at, mixed.data(), kLine);
   }
   asm volatile("" : : "r"(mixed.data()) : "memory");
 }
