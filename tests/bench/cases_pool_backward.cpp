@@ -35,8 +35,9 @@ Value average(Net& n, const Pool& p, Value diff_dst, Dtype dtype = Dtype::undef)
   return n.op(OpKind::AvgPoolBackward, {diff_dst}, p.wide, pool_attributes(p.window, true), dtype);
 }
 
-Value max(Net& n, const Pool& p, Value src, Value diff_dst) {
-  return n.op(OpKind::MaxPoolBackward, {src, diff_dst}, p.wide, pool_attributes(p.window, false));
+/// `ports`: src and diff_dst, in braces, which fix the order in which inputs are made.
+Value max(Net& n, const Pool& p, std::vector<Value> ports) {
+  return n.op(OpKind::MaxPoolBackward, std::move(ports), p.wide, pool_attributes(p.window, false));
 }
 
 constexpr const char* kAlone = "pooling backward";
@@ -48,14 +49,17 @@ Case average_alone(const char* name, const Pool& p) {
 }
 
 Case max_alone(const char* name, const Pool& p) {
-  return {kAlone, name, kBothOrders, [p](Net& n) { n.output(max(n, p, n.input(p.wide), n.input(p.narrow()))); },
+  return {kAlone, name, kBothOrders,
+          [p](Net& n) {
+            n.output(max(n, p, {n.input(p.wide), n.input(p.narrow())}));
+          },
           [p](Chain& c) { c.max_pool_backward(c.in(0), c.in(1), p.window, c.out(0)); }};
 }
 
 Case max_relu(const char* name, const Pool& p) {
   return {kChains, name, kBothOrders,
           [p](Net& n) {
-            const Value pooled = max(n, p, n.input(p.wide), n.input(p.narrow()));
+            const Value pooled = max(n, p, {n.input(p.wide), n.input(p.narrow())});
             n.output(n.op(OpKind::ReLUBackward, {n.input(p.wide), pooled}, p.wide));
           },
           [p](Chain& c) {
@@ -69,7 +73,7 @@ Case max_relu_shared(const char* name, const Pool& p) {
   return {kChains, name, kBothOrders,
           [p](Net& n) {
             const Value activation = n.input(p.wide);
-            const Value pooled = max(n, p, activation, n.input(p.narrow()));
+            const Value pooled = max(n, p, {activation, n.input(p.narrow())});
             n.output(n.op(OpKind::ReLUBackward, {activation, pooled}, p.wide));
           },
           [p](Chain& c) {
@@ -82,7 +86,7 @@ Case max_add_relu(const char* name, const Pool& p) {
   return {kChains, name, kBothOrders,
           [p](Net& n) {
             const Value activation = n.input(p.wide);
-            const Value pooled = max(n, p, activation, n.input(p.narrow()));
+            const Value pooled = max(n, p, {activation, n.input(p.narrow())});
             const Value merged = n.op(OpKind::Add, {pooled, n.input(p.wide)}, p.wide);
             n.output(n.op(OpKind::ReLUBackward, {activation, merged}, p.wide));
           },

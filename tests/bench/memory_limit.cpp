@@ -18,7 +18,7 @@ namespace partita::bench {
 namespace {
 
 constexpr size_t kLine = 64;
-constexpr size_t kLinesOfPiece = 64;
+constexpr size_t kLinesOfPiece = 16;
 constexpr size_t kMostEvicted = size_t{512} << 20;
 
 size_t lines_in(size_t bytes) { return (bytes + kLine - 1) / kLine; }

@@ -3,7 +3,7 @@
 # Expects: bench, scratch.
 file(MAKE_DIRECTORY ${scratch})
 set(file ${scratch}/figures.json)
-execute_process(COMMAND ${bench} --filter LeNet.*/f32/ncx --min-time 0.0001 --threads 2 --json ${file}
+execute_process(COMMAND ${bench} --filter LeNet-5.*/f32/ncx --min-time 0.0001 --threads 2 --json ${file}
                 OUTPUT_VARIABLE table COMMAND_ERROR_IS_FATAL ANY)
 
 foreach(pattern "type +layout +parts +Partita +oneDNN +limit +GB/s +x limit +x oneDNN"
