@@ -16,8 +16,9 @@ class MemoryLimit {
   void run() const;
 
  private:
-  Memory from_, to_;
   int threads_;
+  size_t lines_of_stream_, lines_written_;
+  Memory from_, to_;
 };
 
 /// Reads twice the last-level cache once, so that little of any other buffer is left in it.
