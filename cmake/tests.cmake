@@ -56,3 +56,5 @@ if(NOT PARTITA_SANITIZE)
                    -D generator=${CMAKE_GENERATOR} -D compiler=${CMAKE_CXX_COMPILER}
                    -P ${PROJECT_SOURCE_DIR}/cmake/test_installed_package.cmake)
 endif()
+
+include(cmake/bench.cmake)
