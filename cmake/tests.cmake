@@ -35,6 +35,15 @@ foreach(folder api errors golden io kernels ops passes patterns runtime unit)
                        WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 endforeach()
 
+# The same graphs with less than the machine has: the results stay within tolerance of the references. The variable is
+# read once a process, so each value is a run of its own.
+foreach(isa avx2 any)
+  add_test(NAME golden.data_graphs_with_max_isa_${isa}
+           COMMAND golden_tests --gtest_brief=1 --gtest_filter=*/data_graph.agrees_*
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(golden.data_graphs_with_max_isa_${isa} PROPERTIES ENVIRONMENT "PARTITA_MAX_ISA=${isa}")
+endforeach()
+
 # What `./dev test --no-jit` builds.
 add_custom_target(tests_that_run_kernels DEPENDS kernels_tests passes_tests runtime_tests unit_tests)
 
