@@ -52,8 +52,8 @@ struct Program {
 /// What a step does, for a person: operators, then the expressions.
 std::string text_of(const Step& step);
 
-/// Operators to steps; element-wise work becomes loops.
-Result<Program> lower(const Subgraph& graph);
+/// Operators to steps; element-wise work becomes loops, and so do reductions where the target gets generated code.
+Result<Program> lower(const Subgraph& graph, const Target& target);
 /// Whether a skeleton step (pooling, softmax, ..) that became `joined` with a loop shall replace it and the loop.
 using JoinRule = std::function<bool(const Problem& joined, const Problem& plain)>;
 /// Joins loops with the loops they read from, and with the skeleton steps they stand in front of or behind, so that data

@@ -6,12 +6,14 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "kernels/kernel.hpp"
 
 namespace partita::jit {
 
-/// A Run that calls a `Maker` made for the problem. Xbyak throws where it gets no memory for code.
+/// A Run that calls a `Maker` made for the problem, with the scratch memory it asks for (a `scratch_bytes()`, if any).
+/// Xbyak throws where it gets no memory for code.
 template <class Maker>
 Result<Run> run_of(const Problem& problem, const Target& target) {
   try {
