@@ -97,7 +97,7 @@ struct Tile {
 class Sweep {
  public:
   using Value = ExprBuilder::Value;
-  ExprBuilder builder() { return writer_.builder(); }
+  ExprBuilder builder() { return ExprBuilder(expr_); }
   Value load(const RowView& view);
   void store(const RowView& view, Value value);
   void fold(const RowView& view, Fold how, Value value);
@@ -117,13 +117,23 @@ class Sweep {
 
  private:
   static constexpr size_t kMaxOperands = 96;
-  using Code = std::shared_ptr<const FlatKernel>;
+  /// Code with the views of its operands.
+  struct Code {
+    std::vector<RowView> in, out;
+    std::shared_ptr<const FlatKernel> kernel, streaming;
+  };
+  using Codes = std::vector<Code>;  ///< one after the other they cover a row
+
+  Codes codes(Isa isa, int64_t length, bool streaming) const;
+  Code code(Isa isa, int64_t first, int64_t length, int copies, bool streaming) const;
+  bool folds_rows() const;
   bool may_stream(const RowPlan& plan) const;
 
-  RowKernelWriter writer_;
+  Expr expr_;
   std::vector<RowView> in_, out_;
+  std::vector<Fold> folds_;  ///< of each output
   int64_t length_ = 0;
-  Code whole_, rest_, streaming_whole_, streaming_rest_;
+  Codes whole_, rest_;
 };
 
 /// Tiles of the plan.

@@ -1,19 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sweeps over tiles, and tiles over threads.
+// Sweeps: writing of their expressions, code, calls. Where a row is folded into one number, a long row is cut into
+// stretches that are walked side by side: their elements are folded with each other before they meet the number, so
+// that not every element waits for the one before it.
 #include <algorithm>
 #include <array>
 
+#include "kernels/jit/expand.hpp"
 #include "kernels/jit/rows.hpp"
+#include "kernels/transplant.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
-#include "src/base/shape.hpp"
 
 namespace partita::jit {
 namespace {
 
 constexpr int64_t kAlignment = 64;
+constexpr int kStretches = 4;
+constexpr int64_t kShortestStretch = 48;  ///< lanes
+constexpr int64_t kVector = 16;           ///< lanes of the widest vectors
 
-RowOperand operand_of(const RowView& view, Fold how = Fold::none) { return {view.dtype, view.steps, view.row, how}; }
+RowView moved(RowView view, int64_t lanes) {
+  view.offset += lanes * view.lane;
+  return view;
+}
 
 bool at_cache_lines(const RowView& view) {
   bool all = view.offset % kAlignment == 0 && view.row % kAlignment == 0 && view.block % kAlignment == 0;
@@ -23,10 +32,6 @@ bool at_cache_lines(const RowView& view) {
 
 bool is_aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % kAlignment == 0; }
 
-int64_t row_tiles(const RowPlan& plan) { return (plan.space.rows + plan.tiling.tile_rows - 1) / plan.tiling.tile_rows; }
-int64_t lane_tiles(const RowPlan& plan) {
-  return plan.space.along_lanes ? 1 : (plan.space.lanes + plan.tiling.block - 1) / plan.tiling.block;
-}
 }  // namespace
 
 std::byte* Tile::address(const RowView& view, int64_t block) const {
@@ -41,49 +46,114 @@ std::byte* Tile::address(const RowView& view, int64_t block) const {
 
 Sweep::Value Sweep::load(const RowView& view) {
   in_.push_back(view);
-  return writer_.load(operand_of(view));
+  return builder().load(static_cast<int>(in_.size()) - 1);
 }
 
-void Sweep::store(const RowView& view, Value value) {
-  out_.push_back(view);
-  writer_.store(operand_of(view), value);
-}
+void Sweep::store(const RowView& view, Value value) { fold(view, Fold::none, value); }
 
 void Sweep::fold(const RowView& view, Fold how, Value value) {
   out_.push_back(view);
-  writer_.fold(operand_of(view, how), value);
+  folds_.push_back(how);
+  builder().fold(how, static_cast<int>(out_.size()) - 1, value);
 }
 
 Sweep::Value Sweep::front(const RowPlan& plan) {
-  std::vector<RowOperand> operands;
+  Transplant t(plan.edges.front.code, expr_);
+  t.in_map.assign(plan.in.size(), -1);
   for (int k : plan.edges.front_in) {
+    t.in_map[static_cast<size_t>(k)] = static_cast<int>(in_.size());
     in_.push_back(plan.in[static_cast<size_t>(k)]);
-    operands.push_back(operand_of(in_.back()));
   }
-  return writer_.splice(plan.edges.front, plan.edges.front_in, operands);
+  return t.run()[plan.edges.front.result];
 }
 
 void Sweep::back(const RowPlan& plan, Value value) {
-  std::vector<RowOperand> operands, outputs;
+  Transplant t(plan.edges.back.code, expr_);
+  t.skeleton = value;
+  t.in_map.assign(plan.in.size(), -1);
   for (int k : plan.edges.back_in) {
+    t.in_map[static_cast<size_t>(k)] = static_cast<int>(in_.size());
     in_.push_back(plan.in[static_cast<size_t>(k)]);
-    operands.push_back(operand_of(in_.back()));
   }
   for (int k : plan.edges.back_out) {
+    t.out_map.push_back(static_cast<int>(out_.size()));
     out_.push_back(plan.out[static_cast<size_t>(k)]);
-    outputs.push_back(operand_of(out_.back()));
+    folds_.push_back(Fold::none);
   }
-  writer_.splice(plan.edges.back, plan.edges.back_in, operands, outputs, value);
+  t.run();
+}
+
+bool Sweep::folds_rows() const {
+  for (size_t k = 0; k < out_.size(); ++k)
+    if (folds_[k] != Fold::none && !out_[k].steps) return true;
+  return false;
+}
+
+/// `copies` stretches of `length` lanes, from lane `first` on, side by side.
+Sweep::Code Sweep::code(Isa isa, int64_t first, int64_t length, int copies, bool streaming) const {
+  Code made;
+  Expr expr;
+  ExprBuilder b(expr);
+  std::vector<Value> folded(out_.size());
+  RowShape shape{length, {}, {}, false};
+  for (int c = 0; c < copies; ++c) {
+    Transplant t(expr_.code, expr);
+    for (const RowView& view : in_) {
+      const auto shared = std::find_if(made.in.begin(), made.in.end(), [&](const RowView& v) {
+        return c > 0 && !view.steps && v.from == view.from && v.port == view.port && v.offset == view.offset;
+      });
+      t.in_map.push_back(static_cast<int>(shared - made.in.begin()));
+      if (shared == made.in.end()) made.in.push_back(moved(view, first + c * length));
+    }
+    for (size_t k = 0; k < out_.size(); ++k) {
+      const bool row_fold = folds_[k] != Fold::none && !out_[k].steps;
+      t.out_map.push_back(row_fold ? -1 : static_cast<int>(made.out.size()));
+      if (row_fold) continue;
+      made.out.push_back(moved(out_[k], first + c * length));
+      shape.out.push_back({out_[k].dtype, out_[k].steps, out_[k].row, folds_[k]});
+    }
+    const std::vector<Value> values = t.run();
+    for (size_t i = 0; i < expr_.code.size(); ++i) {
+      const Instr& in = expr_.code[i];
+      const Fold how = fold_of(in.op);
+      if (how == Fold::none || out_[static_cast<size_t>(in.imm)].steps) continue;
+      Value& so_far = folded[static_cast<size_t>(in.imm)];
+      so_far = c == 0 ? values[i] : how == Fold::sum ? b.add(so_far, values[i]) : b.max(so_far, values[i]);
+    }
+  }
+  for (const RowView& view : made.in) shape.in.push_back({view.dtype, view.steps, view.row});
+  for (size_t k = 0; k < out_.size(); ++k) {
+    if (folds_[k] == Fold::none || out_[k].steps) continue;
+    b.fold(folds_[k], static_cast<int>(made.out.size()), folded[k]);
+    made.out.push_back(out_[k]);
+    shape.out.push_back({Dtype::f32, false, out_[k].row, folds_[k]});
+  }
+  Problem types;  // expansion asks for the operands' types alone
+  for (const RowView& view : made.in) types.in.push_back({view.dtype, {}, {}, 0});
+  for (const RowView& view : made.out) types.out.push_back({view.dtype, {}, {}, 0});
+  PT_ASSERT(made.in.size() <= kMaxOperands && made.out.size() <= kMaxOperands);
+  const Lanes lanes = expanded(expr, types);
+  made.kernel = std::make_shared<const FlatKernel>(isa, lanes, shape, 0);
+  if (!streaming) return made;
+  shape.streaming = true;
+  made.streaming = std::make_shared<const FlatKernel>(isa, lanes, shape, 0);
+  return made;
+}
+
+Sweep::Codes Sweep::codes(Isa isa, int64_t length, bool streaming) const {
+  const int64_t stretch = length / kStretches / kVector * kVector;
+  const bool fits = in_.size() * kStretches <= kMaxOperands && out_.size() * kStretches <= kMaxOperands;
+  if (!folds_rows() || stretch < kShortestStretch || !fits) return {code(isa, 0, length, 1, streaming)};
+  Codes list{code(isa, 0, stretch, kStretches, streaming)};
+  const int64_t done = stretch * kStretches;
+  if (done < length) list.push_back(code(isa, done, length - done, 1, streaming));
+  return list;
 }
 
 void Sweep::make(Isa isa, int64_t length, int64_t rest, bool streaming) {
-  PT_ASSERT(in_.size() <= kMaxOperands && out_.size() <= kMaxOperands);
   length_ = length;
-  whole_ = writer_.make(isa, length, false);
-  if (streaming) streaming_whole_ = writer_.make(isa, length, true);
-  if (rest == 0) return;
-  rest_ = writer_.make(isa, rest, false);
-  if (streaming) streaming_rest_ = writer_.make(isa, rest, true);
+  whole_ = codes(isa, length, streaming);
+  if (rest != 0) rest_ = codes(isa, rest, streaming);
 }
 
 void Sweep::make(const RowPlan& plan) {
@@ -110,75 +180,14 @@ void Sweep::run(const Tile& tile, const RowPlan& plan, int64_t block) const {
 void Sweep::run(const Tile& tile, int64_t block, int64_t rows, int64_t lanes) const {
   std::array<const void*, kMaxOperands> in;
   std::array<void*, kMaxOperands> out;
-  bool streaming = streaming_whole_ != nullptr;
-  for (size_t k = 0; k < in_.size(); ++k) in[k] = tile.address(in_[k], block);
-  for (size_t k = 0; k < out_.size(); ++k) {
-    out[k] = tile.address(out_[k], block);
-    streaming = streaming && is_aligned(out[k]);
-  }
-  const bool whole = lanes == length_;
-  const Code& code = streaming ? (whole ? streaming_whole_ : streaming_rest_) : (whole ? whole_ : rest_);
-  (*code)({in.data(), out.data(), nullptr, rows});
-}
-
-int64_t tile_count(const RowPlan& plan) { return elements(plan.space.outer) * row_tiles(plan) * lane_tiles(plan); }
-
-Tile tile_at(const RowPlan& plan, const RunArgs& args, std::byte* scratch, int64_t index) {
-  const int64_t each = row_tiles(plan) * lane_tiles(plan), inside = index % each;
-  Tile tile{.args = args, .scratch = scratch, .outer = coordinates(index / each, plan.space.outer)};
-  tile.row = inside / lane_tiles(plan) * plan.tiling.tile_rows;
-  tile.rows = std::min(plan.tiling.tile_rows, plan.space.rows - tile.row);
-  tile.lane = inside % lane_tiles(plan) * plan.tiling.block;
-  return tile;
-}
-
-int64_t tile_cost(const RowPlan& plan) {
-  constexpr int64_t kOperationsAnElement = 3;  // all sweeps together
-  return plan.tiling.tile_rows * std::min(plan.space.lanes, plan.tiling.block * plan.tiling.blocks) *
-         kOperationsAnElement;
-}
-
-size_t tiles_scratch(const RowPlan& plan, size_t scratch_bytes) {
-  return scratch_bytes * static_cast<size_t>(std::min<int64_t>(plan.threads, tile_count(plan)));
-}
-
-int64_t results_of(const RowPlan& plan, const Tile& tile) {
-  return plan.space.along_lanes ? tile.rows : std::min(plan.tiling.block, plan.space.lanes - tile.lane);
-}
-
-void fill_results(const RowPlan& plan, const Tile& tile, const RowView& view, float value) {
-  const int64_t blocks = view.block != 0 ? plan.tiling.blocks : 1;
-  for (int64_t b = 0; b < blocks; ++b) std::fill_n(tile.floats(view, b), plan.results(), value);
-}
-
-void fold_blocks(const RowPlan& plan, const Tile& tile, const RowView& view, Fold how) {
-  if (plan.tiling.blocks == 1) return;
-  for (int64_t i = 0; i < results_of(plan, tile); ++i) {
-    double value = tile.floats(view)[i];
-    for (int64_t b = 1; b < plan.tiling.blocks; ++b) value = folded(how, value, tile.floats(view, b)[i]);
-    tile.floats(view)[i] = static_cast<float>(value);
-  }
-}
-
-void write_results(const RowPlan& plan, const Tile& tile, const RowView& numbers, const RowView& tensor) {
-  std::byte* to = tile.address(tensor, 0);
-  const int64_t step = plan.space.along_lanes ? tensor.row : tensor.lane;
-  for (int64_t i = 0; i < results_of(plan, tile); ++i) {
-    const float value = tile.floats(numbers)[i];
-    if (tensor.dtype == Dtype::f32)
-      *reinterpret_cast<float*>(to + i * step) = value;
-    else
-      store_from_double(to + i * step, tensor.dtype, 0, value);
-  }
-}
-
-void read_results(const RowPlan& plan, const Tile& tile, const RowView& tensor, const RowView& numbers) {
-  const std::byte* from = tile.address(tensor, 0);
-  const int64_t step = plan.space.along_lanes ? tensor.row : tensor.lane;
-  for (int64_t i = 0; i < results_of(plan, tile); ++i) {
-    tile.floats(numbers)[i] = tensor.dtype == Dtype::f32
-                                  ? *reinterpret_cast<const float*>(from + i * step)
-                                  : static_cast<float>(load_as_double(from + i * step, tensor.dtype, 0));
+  for (const Code& code : lanes == length_ ? whole_ : rest_) {
+    bool streaming = code.streaming != nullptr;
+    for (size_t k = 0; k < code.in.size(); ++k) in[k] = tile.address(code.in[k], block);
+    for (size_t k = 0; k < code.out.size(); ++k) {
+      out[k] = tile.address(code.out[k], block);
+      streaming = streaming && is_aligned(out[k]);
+    }
+    (*(streaming ? code.streaming : code.kernel))({in.data(), out.data(), nullptr, rows});
   }
 }
 
