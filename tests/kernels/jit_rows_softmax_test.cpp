@@ -3,7 +3,6 @@
 // short and long slices, infinities and NaN, numbers of threads.
 #include <gtest/gtest.h>
 
-#include "kernels/ref/reference.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"
@@ -19,7 +18,7 @@ struct Types {
 /// Rows with gaps behind them, or dense.
 TensorDesc rows_desc(Dtype dtype, const Dims& dims, Random& random) {
   Dims padded = dims;
-  if (dims.size() > 1 && random.coin()) padded.back() += random.whole(1, 3);
+  if (dims.back() > 1 && random.coin()) padded.back() += random.whole(1, 3);
   TensorDesc desc = dense_desc(dtype, padded);
   desc.dims = dims;
   if (random.coin()) desc.offset = random.whole(0, 3);
@@ -66,7 +65,7 @@ class jit_rows_softmax : public testing::TestWithParam<Types> {};
 
 TEST_P(jit_rows_softmax, forward_agrees_with_the_reference) {
   const int rows = static_cast<int>(generated_isas().size());
-  for (uint64_t seed = 1; seed <= 150; ++seed) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
     Random random(seed);
     const Problem p = random_forward(random, GetParam());
     const Target target{.isa = machine_isa(), .threads = 2};
@@ -77,7 +76,7 @@ TEST_P(jit_rows_softmax, forward_agrees_with_the_reference) {
 
 TEST_P(jit_rows_softmax, gradient_agrees_with_the_reference) {
   const int rows = static_cast<int>(generated_isas().size());
-  for (uint64_t seed = 1; seed <= 150; ++seed) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
     Random random(seed);
     const Problem p = random_backward(random, GetParam());
     const bool logarithm = p.op == OpKind::LogSoftmaxBackward;
@@ -99,16 +98,6 @@ INSTANTIATE_TEST_SUITE_P(types, jit_rows_softmax,
                          [](const auto& info) {
                            return std::string(name_of(info.param.src)) + "_" + std::string(name_of(info.param.dst));
                          });
-
-std::vector<Buffer> reference_results(const Problem& p, const std::vector<Buffer>& in) {
-  const Kernel reference{
-      "reference", p.step, Isa::any, [](const Problem&, const Target&) -> const char* { return {}; },
-      [](const Problem& problem, const Target&) -> Result<Run> {
-        return Run{.call = [problem](const RunArgs& args) { return reference_of(problem.op)(problem, args); },
-                   .scratch_bytes = 0};
-      }};
-  return run_kernel(reference, p, in, 1);
-}
 
 /// Some elements, and some whole slices, become infinities and NaN.
 void make_special(Buffer& buffer, int64_t axis, Random& random) {

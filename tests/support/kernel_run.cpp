@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "kernels/ref/reference.hpp"
 #include "src/base/text.hpp"
 #include "src/base/threads.hpp"
 
@@ -47,6 +48,14 @@ std::vector<Buffer> run_kernel(const Kernel& row, const Problem& problem, const 
   EXPECT_TRUE(status.ok()) << status.text();
   for (const Buffer& b : out) EXPECT_EQ(damage(b), "") << row.name;
   return out;
+}
+
+std::vector<Buffer> reference_results(const Problem& problem, const std::vector<Buffer>& in) {
+  const auto accept = [](const Problem&, const Target&) -> const char* { return nullptr; };
+  const auto make = [](const Problem& p, const Target&) -> Result<Run> {
+    return Run{.call = [p](const RunArgs& args) { return reference_of(p.op)(p, args); }, .scratch_bytes = 0};
+  };
+  return run_kernel({"reference", problem.step, Isa::any, accept, make}, problem, in, 1);
 }
 
 std::string byte_difference(const std::vector<Buffer>& got, const std::vector<Buffer>& expected) {

@@ -16,6 +16,8 @@ const Kernel* generated_row(StepKind step, Isa isa);
 
 /// Outputs start as NaN bytes, scratch memory too.
 std::vector<Buffer> run_kernel(const Kernel& row, const Problem& problem, const std::vector<Buffer>& in, int threads);
+/// What the operator's reference computes.
+std::vector<Buffer> reference_results(const Problem& problem, const std::vector<Buffer>& in);
 /// Empty where both hold the same bytes.
 std::string byte_difference(const std::vector<Buffer>& got, const std::vector<Buffer>& expected);
 
