@@ -13,14 +13,16 @@ PoolGeometry::Taps PoolGeometry::taps(int i, int64_t o) const {
   return {begin, std::max(begin, end)};
 }
 
+double PoolGeometry::axis_divisor(int i, int64_t o) const {
+  const Taps t = taps(i, o);
+  if (t.end == t.begin) return 0;
+  return static_cast<double>(count_padding ? kernel[i] : t.end - t.begin);
+}
+
 double PoolGeometry::divisor(const Dims& o) const {
-  double valid = 1, full = 1;
-  for (int i = 0; i < axes(); ++i) {
-    const Taps t = taps(i, o[i]);
-    valid *= static_cast<double>(t.end - t.begin);
-    full *= static_cast<double>(kernel[i]);
-  }
-  return valid == 0 ? 0 : count_padding ? full : valid;
+  double product = 1;
+  for (int i = 0; i < axes(); ++i) product *= axis_divisor(i, o[i]);
+  return product;
 }
 
 PoolGeometry pool_geometry(const Problem& problem, const Dims& source_like, const Dims& pooled_like) {

@@ -22,7 +22,9 @@ struct PoolGeometry {
   /// Cells of window `o` of axis `i` that lie inside the source: taps [begin, end).
   struct Taps { int64_t begin, end; };
   Taps taps(int i, int64_t o) const;
-  /// What the average over the window at `o` divides by; 0 where the window has no valid cell (it contributes nothing).
+  /// The share of axis `i` in the divisor of an average over a window whose place there is `o`; 0 where no cell is valid.
+  double axis_divisor(int i, int64_t o) const;
+  /// What the average over the window at `o` divides by: the product of its axes' shares; 0 where the window has no valid cell (it contributes nothing).
   double divisor(const Dims& o) const;
 };
 

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generated code of a forward pooling's steps.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "kernels/jit/deinterleave.hpp"
+#include "kernels/jit/pool_forward_plan.hpp"
+#include "kernels/jit/row_kernel.hpp"
+
+namespace partita::jit {
+
+struct ForwardKernels {
+  using Kernel = std::shared_ptr<const FlatKernel>;
+  /// Throws Xbyak::Error where there is no memory for code.
+  ForwardKernels(const ForwardPlan& plan, Isa isa);
+
+  /// By the number of source rows: the first of a folded row, and those joining the ones before.
+  std::vector<Kernel> fold_first, fold_further;
+  std::unique_ptr<const Deinterleave> take_apart;
+  int64_t apart_length = 0;  ///< elements that take_apart makes of a row
+  /// By blocks of call_taps taps; all but the last make an f32 row, the last one ends in the back expression.
+  struct Combine {
+    int64_t first = 0, count = 0;  ///< taps
+    Kernel plain, streaming;
+  };
+  std::vector<Combine> combine;
+
+ private:
+  Kernel fold(int64_t source_rows, bool first) const;
+  Kernel combination(const Combine& block, bool streaming) const;
+  ExprBuilder::Value finished(RowKernelWriter& w, ExprBuilder::Value value) const;
+  ExprBuilder::Value joined(RowKernelWriter& w, ExprBuilder::Value a, ExprBuilder::Value b) const;
+
+  const ForwardPlan& plan_;
+  Isa isa_;
+};
+
+}  // namespace partita::jit
