@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "src/base/shape.hpp"
+
 namespace partita {
 
 PoolGeometry::Taps PoolGeometry::taps(int i, int64_t o) const {
@@ -13,16 +15,19 @@ PoolGeometry::Taps PoolGeometry::taps(int i, int64_t o) const {
   return {begin, std::max(begin, end)};
 }
 
-double PoolGeometry::axis_divisor(int i, int64_t o) const {
-  const Taps t = taps(i, o);
-  if (t.end == t.begin) return 0;
-  return static_cast<double>(count_padding ? kernel[i] : t.end - t.begin);
+double PoolGeometry::divisor_of(int64_t valid) const {
+  return static_cast<double>(valid > 0 && count_padding ? elements(kernel) : valid);
 }
 
 double PoolGeometry::divisor(const Dims& o) const {
-  double product = 1;
-  for (int i = 0; i < axes(); ++i) product *= axis_divisor(i, o[i]);
-  return product;
+  int64_t valid = 1;
+  for (int i = 0; i < axes(); ++i) valid *= taps(i, o[i]).end - taps(i, o[i]).begin;
+  return divisor_of(valid);
+}
+
+double PoolGeometry::axis_divisor(int i, int64_t o) const {
+  const Taps t = taps(i, o);
+  return static_cast<double>(t.end > t.begin && count_padding ? kernel[i] : t.end - t.begin);
 }
 
 PoolGeometry pool_geometry(const Problem& problem, const Dims& source_like, const Dims& pooled_like) {

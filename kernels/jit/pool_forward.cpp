@@ -8,6 +8,7 @@
 
 #include "kernels/jit/pool_forward_kernels.hpp"
 #include "kernels/jit/pool_global.hpp"
+#include "kernels/jit/pool_taps.hpp"
 #include "kernels/jit/run_of.hpp"
 #include "src/base/threads.hpp"
 
@@ -124,7 +125,7 @@ class PoolForward {
       for (int64_t b = ty.begin; b < ty.end; ++b) {
         for (int operand : plan_.p.front_in)
           in[k++] = plan_.p.in[static_cast<size_t>(operand)].at(work.args.in[static_cast<size_t>(operand)], n, plane,
-                                                                cell(0, z, a), cell(1, y, b), 0);
+                                                                g.cell(0, z, a), g.cell(1, y, b), 0);
         --left;
         if (++held < plan_.fold_rows && left > 0) continue;
         const auto& kernel = (first ? kernels_.fold_first : kernels_.fold_further)[static_cast<size_t>(held)];
@@ -139,11 +140,6 @@ class PoolForward {
   void clear(int64_t count, float* to) const {
     const int64_t step = plan_.row_floats * (plan_.fold_walk == FoldWalk::planes ? plan_.tile_rows : 1);
     for (int64_t i = 0; i < count; ++i) std::fill_n(to + i * step, plan_.row_floats, identity_);
-  }
-
-  int64_t cell(int axis, int64_t window, int64_t tap) const {
-    const PoolGeometry& g = plan_.p.g;
-    return window * g.strides[axis] - g.pads_begin[axis] + tap * g.dilations[axis];
   }
 
   /// Combines folded rows from row `row` of plane `plane` on; `count` rows of the kernel.
@@ -192,8 +188,10 @@ class PoolForward {
 const char* refuse_pool_forward(const Problem& problem, const Target&) { return refuse_forward_plan(problem); }
 
 Result<Run> make_pool_forward(const Problem& problem, const Target& target) {
-  return GlobalPool::fits(forward_pool(problem)) ? run_of<GlobalPool>(problem, target)
-                                                 : run_of<PoolForward>(problem, target);
+  const ForwardPool pool = forward_pool(problem);
+  if (GlobalPool::fits(pool)) return run_of<GlobalPool>(problem, target);
+  if (TapPool::fits(pool)) return run_of<TapPool>(problem, target);
+  return run_of<PoolForward>(problem, target);
 }
 
 }  // namespace partita::jit

@@ -19,20 +19,8 @@ constexpr int64_t kTiles = 16;          ///< at least, so that threads share the
 constexpr int64_t kWorthTiles = 32768;  ///< elements of a result below which one thread makes it
 constexpr int64_t kGroup = 16;          ///< floats read or written beyond the rows of a tile in scratch memory
 constexpr size_t kMaxOperands = 12;     ///< of an expression, beside what the pooling itself reads
-constexpr int64_t kAlignment = 64;
 
 int64_t blocks(int64_t extent, int64_t block) { return (extent + block - 1) / block; }
-
-bool streams(const ForwardPool& p, const Problem& problem) {
-  int64_t bytes = 0;
-  for (size_t k = 0; k < p.out.size(); ++k) {
-    const PoolView& v = p.out[k];
-    for (int64_t distance : {v.offset, v.n, p.g.channel_last ? v.x : v.c, v.z, v.y})
-      if (distance % kAlignment != 0) return false;
-    bytes += elements(problem.out[k].dims) * v.element_bytes();
-  }
-  return bytes > static_cast<int64_t>(last_level_cache_bytes() / 2);
-}
 
 bool whole(const PoolGeometry& g, int i) {
   const PoolGeometry::Taps taps = g.taps(i, 0);
@@ -46,7 +34,7 @@ bool same_number(const std::vector<float>& numbers) {
 }  // namespace
 
 ForwardPlan::ForwardPlan(const Problem& problem) : p(forward_pool(problem)) {
-  may_stream = streams(p, problem);
+  may_stream = jit::may_stream(p, problem);
   rows = p.g.dst[0] * p.g.dst[1];
   plan_numbers();
   join_axes();

@@ -6,10 +6,14 @@
 
 #include "kernels/jit/pool_windows.hpp"
 #include "kernels/jit/row_kernel.hpp"
+#include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/shape.hpp"
 
 namespace partita::jit {
 namespace {
+
+constexpr int64_t kAlignment = 64;
 
 float lowest_of(Dtype dtype) {
   switch (dtype) {
@@ -58,6 +62,17 @@ ForwardPool forward_pool(const Problem& problem) {
   p.lowest = lowest_of(problem.in[0].dtype);
   p.divides = is_integer(problem.in[0].dtype) || is_integer(problem.out[0].dtype);
   return p;
+}
+
+bool may_stream(const ForwardPool& pool, const Problem& problem) {
+  int64_t bytes = 0;
+  for (size_t k = 0; k < pool.out.size(); ++k) {
+    const PoolView& v = pool.out[k];
+    for (int64_t distance : {v.offset, v.n, pool.g.channel_last ? v.x : v.c, v.z, v.y})
+      if (distance % kAlignment != 0) return false;
+    bytes += elements(problem.out[k].dims) * v.element_bytes();
+  }
+  return bytes > static_cast<int64_t>(last_level_cache_bytes() / 2);
 }
 
 std::optional<RowWalk> row_walk(const PoolView& view, int64_t extent, int64_t distance) {

@@ -36,6 +36,9 @@ struct ForwardPool {
 };
 ForwardPool forward_pool(const Problem& problem);
 
+/// The results exceed their share of the last-level cache, and every row of them starts where a streaming store may.
+bool may_stream(const ForwardPool& pool, const Problem& problem);
+
 /// How the elements of a row of `extent` elements follow each other: next to each other, or one for all of them. Absent
 /// where neither. A `distance` does not matter where there is one element.
 enum class RowWalk : uint8_t { next, same };

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generated forward poolings, channel-last, with few taps: every tap is an operand, nothing lies in scratch memory.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/jit/pool_view.hpp"
+#include "kernels/jit/pool_windows.hpp"
+#include "kernels/jit/row_kernel.hpp"
+#include "kernels/kernel.hpp"
+
+namespace partita::jit {
+
+/// A stretch of windows with the same valid taps is one call; where windows follow each other cell by cell in memory,
+/// it is one long row, else each window is a row of channels.
+class TapPool {
+ public:
+  /// False where the windows are better folded first, or have too many taps.
+  static bool fits(const ForwardPool& pool);
+
+  /// Throws Xbyak::Error where there is no memory for code.
+  TapPool(const Problem& problem, const Target& target);
+  Status operator()(const RunArgs& args) const;
+
+ private:
+  using Kernel = std::shared_ptr<const FlatKernel>;
+  struct Kernels {
+    Kernel plain, streaming;
+  };
+  bool windows_join() const;
+  size_t number_of(int64_t source_rows, size_t stretch) const;
+  Kernel make(Isa isa, int64_t source_rows, const WindowStretch& stretch, bool streaming) const;
+  ExprBuilder::Value finished(RowKernelWriter& w, ExprBuilder::Value value, int64_t source_rows,
+                              const WindowStretch& stretch) const;
+  void run(const RunArgs& args, int64_t n, int64_t z, int64_t y, bool streaming) const;
+  ForwardPool p_;
+  std::vector<WindowStretch> stretches_;
+  bool joined_, may_stream_;
+  std::vector<Kernels> kernels_;  ///< by number of source rows and stretch
+};
+
+}  // namespace partita::jit
