@@ -115,6 +115,7 @@ class PoolForward {
     const PoolGeometry::Taps tz = plan_.z_taps[static_cast<size_t>(z)], ty = plan_.y_taps[static_cast<size_t>(y)];
     int64_t left = plan_.source_rows(z, y);
     if (left == 0) return clear(count, to);
+    if (plan_.fold_walk == FoldWalk::sources) return fold_sources(work, n, to);
     void* out = to + g.pads_begin[2] * plan_.cell;
     if (plan_.fold_walk == FoldWalk::cells) count = g.src[2];
     std::array<const void*, kMaxOperands> in;
@@ -134,6 +135,24 @@ class PoolForward {
         held = 0;
         first = false;
       }
+  }
+
+  /// One window over all source rows.
+  void fold_sources(const Work& work, int64_t n, float* to) const {
+    clear(1, to);
+    void* out = to;
+    const int64_t rows = plan_.p.g.src[1], blocks = rows / plan_.fold_rows;
+    const auto call = [&](int64_t source_rows, int64_t from, int64_t count) {
+      std::array<const void*, kMaxOperands> in;
+      size_t k = 0;
+      for (int64_t row = from; row < from + source_rows; ++row)
+        for (int operand : plan_.p.front_in)
+          in[k++] =
+              plan_.p.in[static_cast<size_t>(operand)].at(work.args.in[static_cast<size_t>(operand)], n, 0, 0, row, 0);
+      (*kernels_.fold_further[static_cast<size_t>(source_rows)])({in.data(), &out, nullptr, count});
+    };
+    call(plan_.fold_rows, 0, blocks);
+    if (rows % plan_.fold_rows > 0) call(rows % plan_.fold_rows, blocks * plan_.fold_rows, 1);
   }
 
   /// Windows without cells along z or y.

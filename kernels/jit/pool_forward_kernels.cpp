@@ -7,6 +7,7 @@
 namespace partita::jit {
 
 using Value = ExprBuilder::Value;
+using FoldWalk = ForwardPlan::FoldWalk;
 
 ForwardKernels::ForwardKernels(const ForwardPlan& plan, Isa isa) : plan_(plan), isa_(isa) {
   const PoolGeometry& g = plan.p.g;
@@ -14,6 +15,7 @@ ForwardKernels::ForwardKernels(const ForwardPlan& plan, Isa isa) : plan_(plan), 
   fold_further = fold_first;
   for (int64_t z = 0; z < g.dst[0]; ++z)
     for (int64_t y = 0; y < g.dst[1]; y = plan.alike_until[static_cast<size_t>(y)]) {
+      if (plan.fold_walk == FoldWalk::sources) break;
       int64_t left = plan.source_rows(z, y);
       for (bool first = true; left > 0; first = false) {
         const int64_t now = std::min(left, plan.fold_rows);
@@ -22,6 +24,11 @@ ForwardKernels::ForwardKernels(const ForwardPlan& plan, Isa isa) : plan_(plan), 
         left -= now;
       }
     }
+  if (plan.fold_walk == FoldWalk::sources) {
+    fold_further.back() = fold(plan.fold_rows, false);
+    const int64_t rest = g.src[1] % plan.fold_rows;
+    if (rest > 0) fold_further[static_cast<size_t>(rest)] = fold(rest, false);
+  }
   if (plan.apart) {
     const int64_t lanes = isa == Isa::avx512 ? 16 : 8;
     apart_length = lanes * g.strides[2];
@@ -47,12 +54,13 @@ ForwardKernels::Kernel ForwardKernels::fold(int64_t source_rows, bool first) con
   std::vector<RowOperand> operands;
   for (int k : p.front_in) {
     const PoolView& view = p.in[static_cast<size_t>(k)];
-    const auto walk = !g.channel_last                                   ? row_walk(view, g.src[2], view.x)
-                      : plan_.fold_walk == ForwardPlan::FoldWalk::cells ? row_walk(view, g.channels, view.c)
-                                                                        : joined_walk(view, g.src[2], g.channels);
-    const int64_t step = plan_.fold_walk == ForwardPlan::FoldWalk::cells    ? view.x
-                         : plan_.fold_walk == ForwardPlan::FoldWalk::planes ? view.c
-                                                                            : view.y * g.strides[1];
+    const auto walk = !g.channel_last                      ? row_walk(view, g.src[2], view.x)
+                      : plan_.fold_walk == FoldWalk::cells ? row_walk(view, g.channels, view.c)
+                                                           : joined_walk(view, g.src[2], g.channels);
+    const int64_t step = plan_.fold_walk == FoldWalk::cells     ? view.x
+                         : plan_.fold_walk == FoldWalk::planes  ? view.c
+                         : plan_.fold_walk == FoldWalk::sources ? view.y * plan_.fold_rows
+                                                                : view.y * g.strides[1];
     operands.push_back({view.dtype, walk == RowWalk::next, step});
   }
   RowKernelWriter w;
@@ -61,9 +69,10 @@ ForwardKernels::Kernel ForwardKernels::fold(int64_t source_rows, bool first) con
     const Value next = w.splice(p.front, p.front_in, operands);
     value = row == 0 ? next : joined(w, value, next);
   }
-  const int64_t step = plan_.fold_walk == ForwardPlan::FoldWalk::cells    ? plan_.cell
-                       : plan_.fold_walk == ForwardPlan::FoldWalk::planes ? plan_.tile_rows * plan_.row_floats
-                                                                          : plan_.row_floats;
+  const int64_t step = plan_.fold_walk == FoldWalk::cells     ? plan_.cell
+                       : plan_.fold_walk == FoldWalk::planes  ? plan_.tile_rows * plan_.row_floats
+                       : plan_.fold_walk == FoldWalk::sources ? 0
+                                                              : plan_.row_floats;
   RowOperand to{Dtype::f32, true, step * 4};
   if (!first) to.fold = g.maximum ? Fold::max : Fold::sum;
   first ? w.store(to, value) : w.fold(to, value);

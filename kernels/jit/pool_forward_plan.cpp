@@ -15,6 +15,7 @@ namespace partita::jit {
 namespace {
 
 constexpr int64_t kTileFloats = 8192;   ///< folded rows of a tile: most of the first-level cache
+constexpr int64_t kJoinedRows = 4;      ///< read side by side: few, as they are one stream of memory
 constexpr int64_t kTiles = 16;          ///< at least, so that threads share the work evenly
 constexpr int64_t kWorthTiles = 32768;  ///< elements of a result below which one thread makes it
 constexpr int64_t kGroup = 16;          ///< floats read or written beyond the rows of a tile in scratch memory
@@ -63,6 +64,8 @@ void ForwardPlan::join_axes() {
   g.src = g.kernel = {1, cells, 1};
   g.dilations = g.strides = {1, 1, 1};
   g.pads_begin = {0, 0, 0};
+  fold_walk = FoldWalk::sources;
+  fold_rows = std::min(cells, kJoinedRows);
 }
 
 void ForwardPlan::plan_row() {

@@ -24,8 +24,9 @@ struct ForwardPlan {
   bool apart = false;         ///< rows are taken apart into phases
   std::vector<int64_t> phases;
 
-  /// What one call of the fold walks: rows of a plane, one row of several planes, the cells of a row.
-  enum class FoldWalk : uint8_t { rows, planes, cells };
+  /// What one call of the fold walks: rows of a plane, one row of several planes, the cells of a row, or the source
+  /// rows themselves where one window lies over all of them.
+  enum class FoldWalk : uint8_t { rows, planes, cells, sources };
   FoldWalk fold_walk = FoldWalk::rows;
   int64_t fold_length = 0;  ///< elements that a call folds in a row
   int64_t fold_rows = 8;    ///< source rows folded in one call
