@@ -74,24 +74,22 @@ class PoolForward {
       for (int64_t plane = 0; plane < t.planes; ++plane) fold_plane(work, t, plane);
     if (plan_.p.g.channel_last) {
       for (int64_t row = 0; row < t.rows; ++row)
-        combine(work, folded(work, 0, row), plan_.cell, t.n, 0, t.row + row, plan_.p.g.dst[2]);
+        combine(work, folded(work, 0, row), t.n, 0, t.row + row, plan_.p.g.dst[2]);
       return;
     }
-    const int64_t stride = plan_.p.g.strides[2],
-                  floats = ((t.planes - 1) * plan_.tile_rows + t.rows) * plan_.row_floats;
     float* places = work.folded;
     if (plan_.apart) {
+      const int64_t floats = ((t.planes - 1) * plan_.tile_rows + t.rows) * plan_.row_floats;
       places += plan_.folded_floats;
       (*kernels_.take_apart)(work.folded, places, (floats + kernels_.apart_length - 1) / kernels_.apart_length);
     }
-    const int64_t row_places = plan_.places / (plan_.apart ? stride : 1);
-    if (plan_.rows_join) return combine(work, places, 1, t.n, t.plane, t.row, t.planes * t.rows);
+    if (plan_.rows_join) return combine(work, places, t.n, t.plane, t.row, t.planes * t.rows);
     for (int64_t plane = 0; plane < t.planes; ++plane)
       for (int64_t row = 0, count = 0; row < t.rows; row += count) {
         const int64_t y = (t.row + row) % plan_.p.g.dst[1];
         count = std::min(plan_.p.g.dst[1] - y, t.rows - row);
-        combine(work, places + (plane * plan_.tile_rows + row) * row_places, 1, t.n, t.plane + plane, t.row + row,
-                count);
+        combine(work, places + (plane * plan_.tile_rows + row) * plan_.combined_row_floats, t.n, t.plane + plane,
+                t.row + row, count);
       }
   }
 
@@ -161,39 +159,22 @@ class PoolForward {
     for (int64_t i = 0; i < count; ++i) std::fill_n(to + i * step, plan_.row_floats, identity_);
   }
 
-  /// Combines folded rows from row `row` of plane `plane` on; `count` rows of the kernel.
-  void combine(const Work& work, const float* places, int64_t cell_floats, int64_t n, int64_t plane, int64_t row,
-               int64_t count) const {
+  /// Makes `count` rows of the combination's results from folded rows, or from their phases, at `places`.
+  void combine(const Work& work, const float* places, int64_t n, int64_t plane, int64_t row, int64_t count) const {
     const ForwardPool& p = plan_.p;
     const int64_t z = row / p.g.dst[1], y = row % p.g.dst[1];
-    float* pooled = work.folded + plan_.scratch_floats() - plan_.pooled_floats;
-    for (const ForwardKernels::Combine& block : kernels_.combine) {
-      std::array<const void*, kMaxOperands> in;
-      std::array<void*, kMaxOperands> out;
-      size_t k = 0;
-      for (int64_t t = block.first; t < block.first + block.count; ++t) in[k++] = places + place(t) * cell_floats;
-      if (block.first > 0) in[k++] = pooled;
-      if (&block != &kernels_.combine.back()) {
-        out[0] = pooled;
-        (*block.plain)({in.data(), out.data(), nullptr, count});
-        continue;
-      }
-      if (plan_.numbers == ForwardPlan::Numbers::each) {
-        in[k++] = plan_.x_numbers.data();
-        in[k++] = plan_.row_numbers.data() + row;
-      }
-      for (int operand : p.back_in)
-        in[k++] = p.in[static_cast<size_t>(operand)].at(work.args.in[static_cast<size_t>(operand)], n, plane, z, y, 0);
-      for (size_t o = 0; o < p.out.size(); ++o)
-        out[o] = const_cast<std::byte*>(p.out[o].at(work.args.out[o], n, plane, z, y, 0));
-      (work.streaming ? *block.streaming : *block.plain)({in.data(), out.data(), nullptr, count});
+    std::array<const void*, kMaxOperands> in;
+    std::array<void*, kMaxOperands> out;
+    size_t k = 0;
+    for (int operand : p.back_in)
+      in[k++] = p.in[static_cast<size_t>(operand)].at(work.args.in[static_cast<size_t>(operand)], n, plane, z, y, 0);
+    if (plan_.numbers == ForwardPlan::Numbers::each) {
+      in[k++] = plan_.x_numbers.data();
+      in[k++] = plan_.row_numbers.data() + row;
     }
-  }
-
-  /// Where the tap of the first window lies among the places of a row, or behind them in its phase.
-  int64_t place(int64_t tap) const {
-    const int64_t at = plan_.taps[static_cast<size_t>(tap)], stride = plan_.p.g.strides[2];
-    return plan_.apart ? at % stride * plan_.phase_floats + at / stride : at;
+    for (size_t o = 0; o < p.out.size(); ++o)
+      out[o] = const_cast<std::byte*>(p.out[o].at(work.args.out[o], n, plane, z, y, 0));
+    (work.streaming ? *kernels_.combine_streaming : *kernels_.combine)({places, in.data(), out.data(), count});
   }
 
   ForwardPlan plan_;

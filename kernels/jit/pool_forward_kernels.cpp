@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "kernels/jit/expand.hpp"
+#include "kernels/transplant.hpp"
+
 namespace partita::jit {
 
 using Value = ExprBuilder::Value;
@@ -36,16 +39,8 @@ ForwardKernels::ForwardKernels(const ForwardPlan& plan, Isa isa) : plan_(plan), 
         std::make_unique<const Deinterleave>(isa, InterleavedRows{Dtype::f32, apart_length, g.strides[2], plan.phases,
                                                                   apart_length * 4, lanes * 4, plan.phase_floats * 4});
   }
-  const auto taps = static_cast<int64_t>(plan.taps.size());
-  for (int64_t t = 0; t < taps; t += plan.call_taps) {
-    combine.push_back({t, std::min(plan.call_taps, taps - t), nullptr, nullptr});
-    combine.back().plain = combination(combine.back(), false);
-    if (plan.may_stream && t + plan.call_taps >= taps) combine.back().streaming = combination(combine.back(), true);
-  }
-}
-
-Value ForwardKernels::joined(RowKernelWriter& w, Value a, Value b) const {
-  return plan_.p.g.maximum ? w.builder().max(a, b) : w.builder().add(a, b);
+  combine = combination(false);
+  if (plan.may_stream) combine_streaming = combination(true);
 }
 
 ForwardKernels::Kernel ForwardKernels::fold(int64_t source_rows, bool first) const {
@@ -67,7 +62,7 @@ ForwardKernels::Kernel ForwardKernels::fold(int64_t source_rows, bool first) con
   Value value = 0;
   for (int64_t row = 0; row < source_rows; ++row) {
     const Value next = w.splice(p.front, p.front_in, operands);
-    value = row == 0 ? next : joined(w, value, next);
+    value = row == 0 ? next : g.maximum ? w.builder().max(value, next) : w.builder().add(value, next);
   }
   const int64_t step = plan_.fold_walk == FoldWalk::cells     ? plan_.cell
                        : plan_.fold_walk == FoldWalk::planes  ? plan_.tile_rows * plan_.row_floats
@@ -79,45 +74,51 @@ ForwardKernels::Kernel ForwardKernels::fold(int64_t source_rows, bool first) con
   return w.make(isa_, plan_.fold_length, false);
 }
 
-ForwardKernels::Kernel ForwardKernels::combination(const Combine& block, bool streaming) const {
+/// Operands: those that `back` loads, then the two numbers.
+std::unique_ptr<const PoolStencil> ForwardKernels::combination(bool streaming) const {
   const ForwardPool& p = plan_.p;
   const bool channel_last = p.g.channel_last;
-  const int64_t length = channel_last ? plan_.cell : p.g.dst[2];
-  const int64_t places = plan_.apart ? plan_.places / p.g.strides[2] : plan_.places;
-  const RowOperand tap{Dtype::f32, true, 4 * (channel_last ? p.g.strides[2] * plan_.cell : places)};
-  const RowOperand pooled{Dtype::f32, true, 4 * length};
-  RowKernelWriter w;
-  Value value = 0;
-  for (int64_t t = 0; t < block.count; ++t) {
-    const Value next = w.load(tap);
-    value = t == 0 ? next : joined(w, value, next);
-  }
-  if (block.first > 0) value = joined(w, w.load(pooled), value);
-  if (block.first + block.count < static_cast<int64_t>(plan_.taps.size())) {
-    w.store(pooled, value);
-    return w.make(isa_, length, false);
-  }
-  value = finished(w, value);
+  StencilShape shape;
+  shape.fold = p.g.maximum ? Fold::max : Fold::sum;
+  shape.every_second = plan_.every_second;
+  shape.row_bytes = 4 * plan_.combined_row_floats;
+  shape.taps = plan_.taps;
+  shape.rows.length = channel_last ? plan_.cell : p.g.dst[2];
+  shape.rows.streaming = streaming;
   const auto operand = [&](const PoolView& view) {
     const auto walk = channel_last ? row_walk(view, p.g.channels, view.c) : row_walk(view, p.g.dst[2], view.x);
     return RowOperand{view.dtype, walk == RowWalk::next, channel_last ? view.x : view.y};
   };
-  std::vector<RowOperand> operands, outputs;
-  for (int k : p.back_in) operands.push_back(operand(p.in[static_cast<size_t>(k)]));
-  for (const PoolView& view : p.out) outputs.push_back(operand(view));
-  w.splice(p.back, p.back_in, operands, outputs, value);
-  return w.make(isa_, length, streaming);
+  for (int k : p.back_in) shape.rows.in.push_back(operand(p.in[static_cast<size_t>(k)]));
+  for (const PoolView& view : p.out) shape.rows.out.push_back(operand(view));
+  const auto numbers = static_cast<int>(shape.rows.in.size());
+  if (plan_.numbers == ForwardPlan::Numbers::each) {
+    shape.rows.in.push_back(channel_last ? RowOperand{Dtype::f32, false, 4} : RowOperand{Dtype::f32, true, 0});
+    shape.rows.in.push_back({Dtype::f32, false, channel_last ? 0 : 4});
+  }
+
+  Expr whole;
+  const Value value = finished(whole, numbers);
+  Transplant back(p.back.code, whole);
+  back.skeleton = value;
+  back.in_map.assign(p.in.size(), -1);
+  for (int k = 0; k < numbers; ++k) back.in_map[static_cast<size_t>(p.back_in[static_cast<size_t>(k)])] = k;
+  for (int k = 0; k < static_cast<int>(p.out.size()); ++k) back.out_map.push_back(k);
+  back.run();
+  Problem types;  // expansion asks for the operands' types alone
+  for (const RowOperand& o : shape.rows.in) types.in.push_back({o.dtype, {}, {}, 0});
+  for (const RowOperand& o : shape.rows.out) types.out.push_back({o.dtype, {}, {}, 0});
+  return std::make_unique<const PoolStencil>(isa_, expanded(whole, types), shape);
 }
 
-/// The window's maximum or average of a folded value.
-Value ForwardKernels::finished(RowKernelWriter& w, Value value) const {
-  const bool channel_last = plan_.p.g.channel_last;
-  ExprBuilder b = w.builder();
+/// The window's maximum or average, of the combination of its taps; its numbers are operands `numbers` and the next.
+Value ForwardKernels::finished(Expr& expr, int numbers) const {
+  ExprBuilder b(expr);
+  const Value value = b.skeleton();
   if (plan_.numbers == ForwardPlan::Numbers::none) return value;
   if (plan_.numbers == ForwardPlan::Numbers::constant)
     return plan_.p.divides ? b.div(value, b.constant(plan_.constant)) : b.mul(value, b.constant(plan_.constant));
-  const Value of_x = w.load(channel_last ? RowOperand{Dtype::f32, false, 4} : RowOperand{Dtype::f32, true, 0});
-  const Value of_row = w.load({Dtype::f32, false, channel_last ? 0 : 4});
+  const Value of_x = b.load(numbers), of_row = b.load(numbers + 1);
   if (plan_.p.g.maximum) return b.max(value, b.max(of_x, of_row));
   const Value number = b.mul(of_x, of_row);
   return plan_.p.divides ? b.div(value, number) : b.mul(value, number);

@@ -2,12 +2,12 @@
 // Generated code of a forward pooling's steps.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <vector>
 
 #include "kernels/jit/deinterleave.hpp"
 #include "kernels/jit/pool_forward_plan.hpp"
+#include "kernels/jit/pool_stencil.hpp"
 #include "kernels/jit/row_kernel.hpp"
 
 namespace partita::jit {
@@ -21,18 +21,13 @@ struct ForwardKernels {
   std::vector<Kernel> fold_first, fold_further;
   std::unique_ptr<const Deinterleave> take_apart;
   int64_t apart_length = 0;  ///< elements that take_apart makes of a row
-  /// By blocks of call_taps taps; all but the last make an f32 row, the last one ends in the back expression.
-  struct Combine {
-    int64_t first = 0, count = 0;  ///< taps
-    Kernel plain, streaming;
-  };
-  std::vector<Combine> combine;
+  /// From folded rows to results; the second one bypasses the caches.
+  std::unique_ptr<const PoolStencil> combine, combine_streaming;
 
  private:
   Kernel fold(int64_t source_rows, bool first) const;
-  Kernel combination(const Combine& block, bool streaming) const;
-  ExprBuilder::Value finished(RowKernelWriter& w, ExprBuilder::Value value) const;
-  ExprBuilder::Value joined(RowKernelWriter& w, ExprBuilder::Value a, ExprBuilder::Value b) const;
+  std::unique_ptr<const PoolStencil> combination(bool streaming) const;
+  ExprBuilder::Value finished(Expr& expr, int numbers) const;
 
   const ForwardPlan& plan_;
   Isa isa_;

@@ -7,6 +7,7 @@
 
 #include "kernels/jit/emitter.hpp"
 #include "kernels/jit/expand.hpp"
+#include "kernels/jit/pool_stencil.hpp"
 #include "kernels/jit/pool_windows.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
@@ -15,7 +16,7 @@ namespace partita::jit {
 namespace {
 
 constexpr int64_t kTileFloats = 8192;   ///< folded rows of a tile: most of the first-level cache
-constexpr int64_t kJoinedRows = 4;      ///< read side by side: few, as they are one stream of memory
+constexpr int64_t kJoinedRows = 7;      ///< read side by side: few, as they are one stream of memory
 constexpr int64_t kTiles = 16;          ///< at least, so that threads share the work evenly
 constexpr int64_t kWorthTiles = 32768;  ///< elements of a result below which one thread makes it
 constexpr int64_t kGroup = 16;          ///< floats read or written beyond the rows of a tile in scratch memory
@@ -79,13 +80,11 @@ void ForwardPlan::plan_row() {
   cell = g.channel_last ? g.channels : 1;
   const int64_t reach = (g.dst[2] - 1) * g.strides[2] + (g.kernel[2] - 1) * g.dilations[2] + 1;
   places = std::max(g.pads_begin[2] + g.src[2], reach);
-  apart = !g.channel_last && g.strides[2] > 1;
+  apart = !g.channel_last && g.strides[2] > 2;
+  every_second = !g.channel_last && g.strides[2] == 2;
   if (apart) places = blocks(places, g.strides[2]) * g.strides[2];
   row_floats = places * cell;
-  for (int64_t t = 0; t < g.kernel[2]; ++t) {
-    taps.push_back(t * g.dilations[2]);
-    if (apart) phases.push_back(taps.back() % g.strides[2]);
-  }
+  for (int64_t t = 0; apart && t < g.kernel[2]; ++t) phases.push_back(t * g.dilations[2] % g.strides[2]);
   std::sort(phases.begin(), phases.end());
   phases.erase(std::unique(phases.begin(), phases.end()), phases.end());
   const bool joined = !g.channel_last || std::all_of(p.front_in.begin(), p.front_in.end(), [&](int k) {
@@ -116,16 +115,22 @@ void ForwardPlan::plan_tiles() {
   for (int k : p.back_in) rows_join = rows_join && rows_lie_evenly(p.in[static_cast<size_t>(k)]);
   for (const PoolView& view : p.out) rows_join = rows_join && rows_lie_evenly(view);
 
-  const int64_t tile = tile_planes * tile_rows;
-  folded_floats = tile * row_floats;
+  plan_scratch();
+}
+
+void ForwardPlan::plan_scratch() {
+  const int64_t stride = p.g.strides[2];
+  folded_floats = tile_planes * tile_rows * row_floats;
   if (apart) {
-    const int64_t group = kGroup * g.strides[2];
-    phase_floats = blocks(folded_floats, group) * kGroup;
-    folded_floats = phase_floats * g.strides[2];
+    phase_floats = blocks(folded_floats, kGroup * stride) * kGroup;
+    folded_floats = phase_floats * stride;
   }
-  folded_floats = blocks(folded_floats, kGroup) * kGroup;
-  if (static_cast<int64_t>(taps.size()) > call_taps)
-    pooled_floats = blocks((g.channel_last ? 1 : tile) * g.dst[2] * cell, kGroup) * kGroup;
+  folded_floats = blocks(folded_floats, kGroup) * kGroup + PoolStencil::kOverread;
+  combined_row_floats = p.g.channel_last ? stride * cell : apart ? places / stride : places;
+  for (int64_t t = 0; t < p.g.kernel[2]; ++t) {
+    const int64_t place = t * p.g.dilations[2];
+    taps.push_back(apart ? place % stride * phase_floats + place / stride : place * cell);
+  }
 }
 
 bool ForwardPlan::rows_lie_evenly(const PoolView& view) const {
@@ -161,8 +166,7 @@ int64_t ForwardPlan::source_rows(int64_t z, int64_t y) const {
 }
 
 int64_t ForwardPlan::scratch_floats() const {
-  const int64_t apart_floats = apart ? phase_floats * p.g.strides[2] : 0;
-  return folded_floats + apart_floats + pooled_floats;
+  return folded_floats + (apart ? phase_floats * p.g.strides[2] + PoolStencil::kOverread : 0);
 }
 
 const char* refuse_forward_plan(const Problem& problem) {
@@ -170,6 +174,8 @@ const char* refuse_forward_plan(const Problem& problem) {
     for (const TensorDesc& desc : *side)
       if (elements(desc.dims) == 0) return "a tensor has no elements";
   const ForwardPool p = forward_pool(problem);
+  const int64_t places = p.g.pads_begin[2] + p.g.src[2] + p.g.kernel[2] * p.g.dilations[2] + p.g.strides[2];
+  if (places * p.g.channels > INT32_MAX / 8) return "a row is too long";
   for (const Expr* e : {&p.front, &p.back}) {
     if (const char* reason = refuse_expansion(*e, problem)) return reason;
     for (const Instr& in : e->code)
