@@ -114,7 +114,7 @@ class PoolForward {
     int64_t left = plan_.source_rows(z, y);
     if (left == 0) return clear(count, to);
     if (plan_.fold_walk == FoldWalk::sources) return fold_sources(work, n, to);
-    void* out = to + g.pads_begin[2] * plan_.cell;
+    void* out = to + plan_.first_place * plan_.cell;
     if (plan_.fold_walk == FoldWalk::cells) count = g.src[2];
     std::array<const void*, kMaxOperands> in;
     size_t k = 0;

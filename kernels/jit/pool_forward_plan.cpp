@@ -79,10 +79,12 @@ void ForwardPlan::plan_row() {
     }
   cell = g.channel_last ? g.channels : 1;
   const int64_t reach = (g.dst[2] - 1) * g.strides[2] + (g.kernel[2] - 1) * g.dilations[2] + 1;
-  places = std::max(g.pads_begin[2] + g.src[2], reach);
   apart = !g.channel_last && g.strides[2] > 2;
   every_second = !g.channel_last && g.strides[2] == 2;
-  if (apart) places = blocks(places, g.strides[2]) * g.strides[2];
+  // Channel-first rows start at cache lines, unless their phases do not.
+  const int64_t unit = g.channel_last ? 1 : apart ? g.strides[2] : kGroup;
+  first_place = apart ? g.pads_begin[2] : blocks(g.pads_begin[2], unit) * unit;
+  places = blocks(first_place + std::max(g.src[2], reach - g.pads_begin[2]), unit) * unit;
   row_floats = places * cell;
   for (int64_t t = 0; apart && t < g.kernel[2]; ++t) phases.push_back(t * g.dilations[2] % g.strides[2]);
   std::sort(phases.begin(), phases.end());
@@ -128,7 +130,7 @@ void ForwardPlan::plan_scratch() {
   folded_floats = blocks(folded_floats, kGroup) * kGroup + PoolStencil::kOverread;
   combined_row_floats = p.g.channel_last ? stride * cell : apart ? places / stride : places;
   for (int64_t t = 0; t < p.g.kernel[2]; ++t) {
-    const int64_t place = t * p.g.dilations[2];
+    const int64_t place = first_place - p.g.pads_begin[2] + t * p.g.dilations[2];
     taps.push_back(apart ? place % stride * phase_floats + place / stride : place * cell);
   }
 }

@@ -19,7 +19,8 @@ struct ForwardPlan {
 
   ForwardPool p;
   int64_t cell = 1;                 ///< elements of a cell in scratch memory: the channels, or one
-  int64_t places = 0;               ///< cells of a folded row with its padding; channel-first a multiple of the stride
+  int64_t places = 0;               ///< cells of a folded row with its padding
+  int64_t first_place = 0;          ///< of the source's first cell
   int64_t row_floats = 0;           ///< places * cell
   bool apart = false;               ///< rows are taken apart into phases
   bool every_second = false;        ///< of consecutive windows, a tap's elements lie two apart

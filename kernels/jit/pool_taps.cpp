@@ -25,8 +25,9 @@ bool TapPool::fits(const ForwardPool& p) {
   const int64_t rows = g.kernel[0] * g.kernel[1], taps = rows * g.kernel[2];
   if (!g.channel_last || taps > kMaxTaps || p.front_in.size() * static_cast<size_t>(taps) > kMaxOperands / 2)
     return false;
-  // Folding reads `rows` elements a cell and stores one; then a window reads kernel[2] cells.
-  const int64_t folded = (rows + 1) * g.strides[2] + g.kernel[2];
+  // Folding reads `rows` elements a cell and stores one; then a window reads kernel[2] cells. The way through scratch
+  // memory itself costs as much as two reads.
+  const int64_t folded = (rows + 1) * g.strides[2] + g.kernel[2] + 2;
   return taps <= (p.front.code.size() > kCheapFront ? folded / 2 : folded);
 }
 
