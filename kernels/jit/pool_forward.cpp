@@ -33,22 +33,20 @@ class PoolForward {
   PoolForward(const PoolForward&) = delete;
   PoolForward& operator=(const PoolForward&) = delete;
 
-  size_t scratch_bytes() const { return static_cast<size_t>(slots_ * plan_.scratch_floats()) * sizeof(float); }
+  size_t scratch_bytes() const {
+    return static_cast<size_t>(slots_) * static_cast<size_t>(plan_.scratch_floats()) * sizeof(float);
+  }
 
-  /// Each slot of scratch memory has its share of the tiles.
   Status operator()(const RunArgs& args) const {
     bool streaming = plan_.may_stream;
     for (void* out : args.out) streaming = streaming && reinterpret_cast<uintptr_t>(out) % kAlignment == 0;
-    const PoolGeometry& g = plan_.p.g;
-    const int64_t units = plan_.units(), source = g.batch * g.channels * g.src[0] * g.src[1] * g.src[2];
-    parallel_for(slots_, source / slots_, [&](int64_t begin, int64_t end) {
-      for (int64_t slot = begin; slot < end; ++slot) {
-        Work work{args, static_cast<float*>(args.scratch) + slot * plan_.scratch_floats(), streaming};
-        const int64_t first = units * slot / slots_, last = units * (slot + 1) / slots_;
-        if (first < last) std::fill_n(work.folded, plan_.folded_floats, identity_);
-        for (int64_t unit = first; unit < last; ++unit) run(work, tile(unit));
-      }
-    });
+    const int64_t units = plan_.units();
+    const auto part = [&](int64_t begin, int64_t end, int number) {
+      const Work work{args, static_cast<float*>(args.scratch) + number * plan_.scratch_floats(), streaming};
+      std::fill_n(work.folded, plan_.folded_floats, identity_);
+      for (int64_t unit = begin; unit < end; ++unit) run(work, tile(unit));
+    };
+    parallel_for(units, plan_.source_elements / units, part, slots_);
     return {};
   }
 
@@ -179,7 +177,7 @@ class PoolForward {
 
   ForwardPlan plan_;
   ForwardKernels kernels_;
-  int64_t slots_;
+  int slots_;  ///< shares of scratch memory
   float identity_;
 };
 

@@ -37,6 +37,7 @@ bool same_number(const std::vector<float>& numbers) {
 
 ForwardPlan::ForwardPlan(const Problem& problem) : p(forward_pool(problem)) {
   may_stream = jit::may_stream(p, problem);
+  source_elements = elements(problem.in[0].dims);
   rows = p.g.dst[0] * p.g.dst[1];
   plan_numbers();
   join_axes();

@@ -35,6 +35,7 @@ struct ForwardPlan {
   int64_t fold_length = 0;  ///< elements that a call folds in a row
   int64_t fold_rows = 8;    ///< source rows folded in one call
 
+  int64_t source_elements = 0;
   int64_t planes = 1, rows = 1;  ///< of the result, for each batch item
   int64_t tile_planes = 1, tile_rows = 1, plane_blocks = 1, row_blocks = 1;
   int64_t units() const { return p.g.batch * plane_blocks * row_blocks; }

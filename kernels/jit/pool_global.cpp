@@ -81,16 +81,14 @@ GlobalPool::Kernel GlobalPool::make_back(Isa isa, int64_t planes) const {
 Status GlobalPool::operator()(const RunArgs& args) const {
   const PoolGeometry& g = p_.g;
   const int64_t blocks = (g.channels + block_ - 1) / block_, units = g.batch * blocks;
-  const int64_t source = g.batch * g.channels * elements(g.src);
-  parallel_for(slots_, source / slots_, [&](int64_t begin, int64_t end) {
-    for (int64_t slot = begin; slot < end; ++slot) {
-      float* folded = static_cast<float*>(args.scratch) + slot * block_;
-      for (int64_t unit = units * slot / slots_; unit < units * (slot + 1) / slots_; ++unit) {
-        const int64_t plane = unit % blocks * block_;
-        run(args, folded, unit / blocks, plane, std::min(block_, g.channels - plane));
-      }
+  const auto part = [&](int64_t begin, int64_t end, int number) {
+    float* folded = static_cast<float*>(args.scratch) + number * block_;
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t plane = unit % blocks * block_;
+      run(args, folded, unit / blocks, plane, std::min(block_, g.channels - plane));
     }
-  });
+  };
+  parallel_for(units, block_ * elements(g.src), part, slots_);
   return {};
 }
 
