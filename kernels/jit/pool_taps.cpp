@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kMaxTaps = 16;
 constexpr size_t kMaxOperands = 128;
+constexpr size_t kMaxKernels = 12;
 constexpr size_t kCheapFront = 3;  ///< instructions that may be repeated for every window over an element
 constexpr int64_t kAlignment = 64;
 
@@ -25,6 +26,9 @@ bool TapPool::fits(const ForwardPool& p) {
   const int64_t rows = g.kernel[0] * g.kernel[1], taps = rows * g.kernel[2];
   if (!g.channel_last || taps > kMaxTaps || p.front_in.size() * static_cast<size_t>(taps) > kMaxOperands / 2)
     return false;
+  size_t kernels = 1;
+  for (int i = 0; i < 3; ++i) kernels *= window_stretches(g, i).size();
+  if (kernels > kMaxKernels) return false;
   // Folding reads `rows` elements a cell and stores one; then a window reads kernel[2] cells. The way through scratch
   // memory itself costs as much as two reads.
   const int64_t folded = (rows + 1) * g.strides[2] + g.kernel[2] + 2;
