@@ -172,7 +172,8 @@ class PoolForward {
     }
     for (size_t o = 0; o < p.out.size(); ++o)
       out[o] = const_cast<std::byte*>(p.out[o].at(work.args.out[o], n, plane, z, y, 0));
-    (work.streaming ? *kernels_.combine_streaming : *kernels_.combine)({places, in.data(), out.data(), count});
+    const void* source = places;
+    (work.streaming ? *kernels_.combine_streaming : *kernels_.combine)({&source, in.data(), out.data(), count});
   }
 
   ForwardPlan plan_;

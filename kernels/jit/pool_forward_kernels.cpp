@@ -3,9 +3,7 @@
 #include "kernels/jit/pool_forward_kernels.hpp"
 
 #include <algorithm>
-
-#include "kernels/jit/expand.hpp"
-#include "kernels/transplant.hpp"
+#include <utility>
 
 namespace partita::jit {
 
@@ -81,6 +79,7 @@ std::unique_ptr<const PoolStencil> ForwardKernels::combination(bool streaming) c
   StencilShape shape;
   shape.fold = p.g.maximum ? Fold::max : Fold::sum;
   shape.every_second = plan_.every_second;
+  shape.reads_beyond = true;
   shape.row_bytes = 4 * plan_.combined_row_floats;
   shape.taps = plan_.taps;
   shape.rows.length = channel_last ? plan_.cell : p.g.dst[2];
@@ -97,18 +96,9 @@ std::unique_ptr<const PoolStencil> ForwardKernels::combination(bool streaming) c
     shape.rows.in.push_back({Dtype::f32, false, channel_last ? 0 : 4});
   }
 
-  Expr whole;
-  const Value value = finished(whole, numbers);
-  Transplant back(p.back.code, whole);
-  back.skeleton = value;
-  back.in_map.assign(p.in.size(), -1);
-  for (int k = 0; k < numbers; ++k) back.in_map[static_cast<size_t>(p.back_in[static_cast<size_t>(k)])] = k;
-  for (int k = 0; k < static_cast<int>(p.out.size()); ++k) back.out_map.push_back(k);
-  back.run();
-  Problem types;  // expansion asks for the operands' types alone
-  for (const RowOperand& o : shape.rows.in) types.in.push_back({o.dtype, {}, {}, 0});
-  for (const RowOperand& o : shape.rows.out) types.out.push_back({o.dtype, {}, {}, 0});
-  return std::make_unique<const PoolStencil>(isa_, expanded(whole, types), shape);
+  Expr expr;
+  const Value value = finished(expr, numbers);
+  return make_stencil(isa_, shape, std::move(expr), value, p.back, p.back_in);
 }
 
 /// The window's maximum or average, of the combination of its taps; its numbers are operands `numbers` and the next.

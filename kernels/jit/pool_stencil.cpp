@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code of a stencil over folded rows.
-//   rdi call, r9 folded row, rdx operand address, rcx element in the row, r8 rows left; the stack holds the operands'
-//   addresses and, behind them, spilled values.
+// Code of a stencil over rows.
+//   rdi call, r9 r10 r11 rsi rows that are combined, rdx operand address, rcx element in the row, r8 rows left; the
+//   stack holds the operands' addresses and, behind them, spilled values.
 #include "kernels/jit/pool_stencil.hpp"
 
+#include "kernels/jit/expand.hpp"
+#include "kernels/transplant.hpp"
 #include "src/base/dtype.hpp"
 
 namespace partita::jit {
@@ -41,7 +43,8 @@ PoolStencil::PoolStencil(Isa isa, const Lanes& lanes, const StencilShape& shape)
   take_addresses(offsetof(StencilCall, in), rows.in.size());
   take_addresses(offsetof(StencilCall, out), rows.out.size());
   mov(r8, ptr[rdi + offsetof(StencilCall, rows)]);
-  mov(r9, ptr[rdi + offsetof(StencilCall, folded)]);
+  mov(rax, ptr[rdi + offsetof(StencilCall, sources)]);
+  for (int64_t s = 0; s < shape.sources; ++s) mov(source(s), ptr[rax + static_cast<size_t>(8 * s)]);
   body.emit_constants();
   if (wide() && shape.every_second) {
     vmovups(vec(temporaries_ + kTemporaries), ptr[rip + even_]);
@@ -53,7 +56,7 @@ PoolStencil::PoolStencil(Isa isa, const Lanes& lanes, const StencilShape& shape)
   L(row);
   emit_row(body);
   mov(rax, shape.row_bytes);
-  add(r9, rax);
+  for (int64_t s = 0; s < shape.sources; ++s) add(source(s), rax);
   k = 0;
   for (const auto* side : {&rows.in, &rows.out})
     for (const RowOperand& operand : *side) {
@@ -109,7 +112,7 @@ BodyHooks PoolStencil::hooks_for(int count) {
     mov(rdx, ptr[rsp + 8 * (static_cast<int>(shape_.rows.in.size()) + lane.imm)]);
     store(value, o.dtype, lane.flag, place(o), count, shape_.rows.streaming && count == lanes());
   };
-  hooks.skeleton = [this](Xmm dst) { shape_.every_second ? combine_pairs(dst) : combine(dst); };
+  hooks.skeleton = [this, count](Xmm dst) { shape_.every_second ? combine_pairs(dst) : combine(dst, count); };
   return hooks;
 }
 
@@ -118,19 +121,27 @@ void PoolStencil::take(Xmm sum, Xmm part, bool& first) {
   first = false;
 }
 
-void PoolStencil::combine(Xmm sum) {
-  const Xmm part = vec(temporaries_);
+Xbyak::Reg64 PoolStencil::source(int64_t k) const {
+  const Xbyak::Reg64 registers[kMaxSources] = {r9, r10, r11, rsi};
+  return registers[k];
+}
+
+void PoolStencil::combine(Xmm sum, int count) {
+  const int each = bits_of(shape_.dtype) / 8;
   bool first = true;
-  for (int64_t tap : shape_.taps) {
-    const auto from = ptr[r9 + rcx * 4 + static_cast<int>(tap * 4)];
-    if (first || shape_.fold == Fold::sum) {
-      first ? vmovups(sum, from) : vaddps(sum, sum, from);
-      first = false;
-      continue;
-    }
-    vmovups(part, from);
-    take(sum, part, first);
-  }
+  for (int64_t s = 0; s < shape_.sources; ++s)
+    for (int64_t tap : shape_.taps)
+      combine_tap(sum, source(s) + rcx * each + static_cast<int>(tap * each), count, first);
+}
+
+void PoolStencil::combine_tap(Xmm sum, const RegExp& from, int count, bool& first) {
+  if (shape_.reads_beyond) count = lanes();
+  if (!first && shape_.fold == Fold::sum && shape_.dtype == Dtype::f32 && count == lanes())
+    return vaddps(sum, sum, ptr[from]);
+  const Xmm part = vec(temporaries_);
+  load(first ? sum : part, shape_.dtype, Walk::next, from, count);
+  if (!first) fold_into(sum, part, shape_.fold, lanes());
+  first = false;
 }
 
 /// Taps 2q and 2q + 1 of consecutive results are the even and the odd elements of one stretch of the row.
@@ -158,6 +169,20 @@ void PoolStencil::pick_second(Xmm dst, Xmm a, Xmm b, bool odd) {
   }
   vshufps(dst, a, b, odd ? 0xdd : 0x88);
   vpermpd(Ymm(dst.getIdx()), Ymm(dst.getIdx()), 0xd8);
+}
+
+std::unique_ptr<const PoolStencil> make_stencil(Isa isa, const StencilShape& shape, Expr expr, ExprBuilder::Value value,
+                                                const Expr& back, const std::vector<int>& back_in) {
+  Transplant behind(back.code, expr);
+  behind.skeleton = value;
+  behind.in_map.assign(back_in.empty() ? 0 : static_cast<size_t>(back_in.back()) + 1, -1);
+  for (size_t k = 0; k < back_in.size(); ++k) behind.in_map[static_cast<size_t>(back_in[k])] = static_cast<int>(k);
+  for (size_t k = 0; k < shape.rows.out.size(); ++k) behind.out_map.push_back(static_cast<int>(k));
+  behind.run();
+  Problem types;  // expansion asks for the operands' types alone
+  for (const RowOperand& o : shape.rows.in) types.in.push_back({o.dtype, {}, {}, 0});
+  for (const RowOperand& o : shape.rows.out) types.out.push_back({o.dtype, {}, {}, 0});
+  return std::make_unique<const PoolStencil>(isa, expanded(expr, types), shape);
 }
 
 }  // namespace partita::jit

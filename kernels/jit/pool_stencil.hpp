@@ -3,26 +3,31 @@
 // result.
 #pragma once
 
+#include <memory>
 #include <vector>
 
+#include "kernels/expr.hpp"
 #include "kernels/jit/body.hpp"
 #include "kernels/jit/flat_kernel.hpp"
 
 namespace partita::jit {
 
-/// Folded rows of f32; a result's tap lies `taps[t]` floats behind its first place, and the places of one result and
-/// the next are one float apart, or two.
+/// Rows that windows lie over: a result combines the taps of all of them. A tap lies `taps[t]` elements behind the
+/// result's first place; the places of one result and the next are one element apart, or two.
 struct StencilShape {
   RowShape rows;              ///< of the results; operands that the expression loads and stores
   Fold fold = Fold::none;     ///< sum or max
+  Dtype dtype = Dtype::f32;   ///< of the rows that are combined
+  int64_t sources = 1;        ///< of these rows, at the most PoolStencil::kMaxSources
   std::vector<int64_t> taps;  ///< ascending
-  bool every_second = false;
-  int64_t row_bytes = 0;  ///< from one folded row to the next
+  bool every_second = false;  ///< f32 with reading beyond alone
+  bool reads_beyond = false;  ///< whole vectors of f32 are read, up to PoolStencil::kOverread floats behind a row
+  int64_t row_bytes = 0;      ///< from the rows under one row of results to those under the next
 };
 
-/// Addresses as in RowCall; whole vectors are read from the folded rows, up to kOverread floats behind the last one.
+/// Addresses as in RowCall; `sources` are those of the first rows that are combined.
 struct StencilCall {
-  const float* folded;
+  const void* const* sources;
   const void* const* in;
   void* const* out;
   int64_t rows;
@@ -31,6 +36,7 @@ struct StencilCall {
 class PoolStencil : private Emitter {
  public:
   static constexpr int64_t kOverread = 32;
+  static constexpr int64_t kMaxSources = 4;
 
   /// `lanes`: its skeleton value is the combination. Throws Xbyak::Error where there is no memory for code.
   PoolStencil(Isa isa, const Lanes& lanes, const StencilShape& shape);
@@ -39,7 +45,9 @@ class PoolStencil : private Emitter {
  private:
   void emit_row(Body& body);
   BodyHooks hooks_for(int count);
-  void combine(Xbyak::Xmm sum);
+  Xbyak::Reg64 source(int64_t k) const;
+  void combine(Xbyak::Xmm sum, int count);
+  void combine_tap(Xbyak::Xmm sum, const Xbyak::RegExp& from, int count, bool& first);
   void combine_pairs(Xbyak::Xmm sum);
   void take(Xbyak::Xmm sum, Xbyak::Xmm part, bool& first);
   void pick_second(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, bool odd);
@@ -49,5 +57,10 @@ class PoolStencil : private Emitter {
   Xbyak::Label even_, odd_;
   void (*entry_)(const StencilCall*) = nullptr;
 };
+
+/// The stencil that puts `value` through `back`: `expr` makes it of the skeleton value, which is the combination. The
+/// operands `back_in` that `back` loads are the first ones of shape.rows.in, its outputs those of shape.rows.out.
+std::unique_ptr<const PoolStencil> make_stencil(Isa isa, const StencilShape& shape, Expr expr, ExprBuilder::Value value,
+                                                const Expr& back, const std::vector<int>& back_in);
 
 }  // namespace partita::jit

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/jit/pool_stencil.hpp"
 #include "kernels/jit/pool_view.hpp"
 #include "kernels/jit/pool_windows.hpp"
 #include "kernels/jit/row_kernel.hpp"
@@ -24,15 +25,20 @@ class TapPool {
   Status operator()(const RunArgs& args) const;
 
  private:
-  using Kernel = std::shared_ptr<const FlatKernel>;
+  /// A stencil where elements are taken as they are; else the front expression stands before every tap.
+  struct Kernel {
+    std::shared_ptr<const PoolStencil> stencil;
+    std::shared_ptr<const FlatKernel> taps;
+  };
   struct Kernels {
     Kernel plain, streaming;
   };
   bool windows_join() const;
   size_t number_of(int64_t source_rows, size_t stretch) const;
+  bool takes_stencil(int64_t source_rows, int64_t valid) const;
+  RowOperand operand(const PoolView& view, int64_t cells, int64_t step) const;
   Kernel make(Isa isa, int64_t source_rows, const WindowStretch& stretch, bool streaming) const;
-  ExprBuilder::Value finished(RowKernelWriter& w, ExprBuilder::Value value, int64_t source_rows,
-                              const WindowStretch& stretch) const;
+  ExprBuilder::Value finished(ExprBuilder b, ExprBuilder::Value value, int64_t valid) const;
   void run(const RunArgs& args, int64_t n, int64_t z, int64_t y, bool streaming) const;
   ForwardPool p_;
   std::vector<WindowStretch> stretches_;
