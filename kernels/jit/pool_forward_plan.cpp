@@ -15,7 +15,7 @@
 namespace partita::jit {
 namespace {
 
-constexpr int64_t kTileFloats = 8192;   ///< folded rows of a tile: most of the first-level cache
+constexpr int64_t kTileFloats = 16384;  ///< folded rows of a tile: well within the second-level cache
 constexpr int64_t kJoinedRows = 7;      ///< read side by side: few, as they are one stream of memory
 constexpr int64_t kTiles = 16;          ///< at least, so that threads share the work evenly
 constexpr int64_t kWorthTiles = 32768;  ///< elements of a result below which one thread makes it
