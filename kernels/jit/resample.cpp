@@ -6,6 +6,7 @@
 
 #include "kernels/jit/expand.hpp"
 #include "kernels/jit/resample_blocks.hpp"
+#include "kernels/jit/resample_direct.hpp"
 #include "kernels/jit/resample_rows.hpp"
 #include "kernels/jit/run_of.hpp"
 #include "src/base/shape.hpp"
@@ -99,6 +100,8 @@ const char* refuse_resample(const Problem& p, const Target&) {
   return refuse_resample_operands(p);
 }
 
-Result<Run> make_resample(const Problem& problem, const Target& target) { return run_of<Resample>(problem, target); }
+Result<Run> make_resample(const Problem& problem, const Target& target) {
+  return ResampleDirect::fits(problem) ? run_of<ResampleDirect>(problem, target) : run_of<Resample>(problem, target);
+}
 
 }  // namespace partita::jit
