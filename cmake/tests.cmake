@@ -9,13 +9,19 @@ add_library(partita_test_support OBJECT ${support})
 target_link_libraries(partita_test_support PUBLIC partita_objects GTest::gmock)
 target_compile_definitions(partita_test_support PUBLIC PARTITA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 
-foreach(folder api errors golden io kernels ops passes patterns unit)
+foreach(folder api errors golden io kernels ops passes patterns runtime unit)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS tests/${folder}/*.cpp)
+  if(NOT PARTITA_JIT)
+    list(FILTER sources EXCLUDE REGEX "/jit_[a-z0-9_]+[.]cpp$")   # tests of generated code from inside
+  endif()
   add_executable(${folder}_tests ${sources})
   target_link_libraries(${folder}_tests PRIVATE partita_test_support partita_objects GTest::gmock_main)
   gtest_discover_tests(${folder}_tests DISCOVERY_TIMEOUT 60 TEST_PREFIX ${folder}.
                        WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 endforeach()
+
+# What `./dev test --no-jit` builds.
+add_custom_target(tests_that_run_kernels DEPENDS kernels_tests passes_tests runtime_tests unit_tests)
 
 # The command is tested from outside.
 target_compile_definitions(api_tests PRIVATE PARTITA_COMMAND="$<TARGET_FILE:partita_cli>")

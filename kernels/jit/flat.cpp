@@ -22,6 +22,7 @@ namespace {
 constexpr int64_t kRow = 2048;
 constexpr size_t kMaxOperands = 160;
 constexpr int64_t kAlignment = 64;
+constexpr int64_t kFreeOperations = 32;  ///< operations that hide behind the loads and stores of a vector
 
 /// Axes sorted so that the result is walked as it lies in memory.
 Problem in_memory_order(const Problem& loop) {
@@ -81,7 +82,7 @@ class FlatLoop {
  public:
   FlatLoop(const Problem& loop, const Target& target)
       : problem_(prepared(loop)), lanes_(expanded(problem_.back, problem_)), target_(target) {
-    cost_ = static_cast<int64_t>(problem_.back.code.size());
+    cost_ = 1 + static_cast<int64_t>(lanes_.code.size()) / kFreeOperations;
     coordinates_ = reads_coordinates(problem_.back);
     const int64_t length = problem_.out[0].dims.back();
     const int64_t row = length > kRow ? kRow : length;

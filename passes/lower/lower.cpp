@@ -124,7 +124,7 @@ Result<Program> lower(const Subgraph& graph) {
   for (const SubOp& o : graph.ops) {
     l.op = &o;
     l.def = &op_def(o.kind);
-    PT_TRY(lower_op(l).at(str("op ", o.id, " (", l.def->name, ")")));
+    if (Status s = lower_op(l); !s.ok()) return std::move(s).at(str("op ", o.id, " (", l.def->name, ")"));
   }
   return program;
 }

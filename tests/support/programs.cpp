@@ -15,7 +15,7 @@
 namespace partita::test {
 namespace {
 
-constexpr Kernel kInterpreter = {"interpreter", StepKind::loop, Isa::any, refuse_interpreted, make_interpreted};
+constexpr Kernel kInterpreter = {"interpreter", StepKind::loop, Isa::any, refuse_interpreted, make_interpreted, true};
 
 std::vector<std::string> fused_texts(std::string_view text, const std::vector<uint64_t>& kept, bool expressions) {
   const Partition p = one_partition(final_graph_of(text), kept);
