@@ -15,9 +15,7 @@ namespace {
 constexpr size_t kMaxOperands = 96;
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kLeastChannels = 16;    ///< a vector
-constexpr int64_t kChunkElements = 4096;  ///< so that the sources of some result rows stay in the first cache
-constexpr int64_t kRowsTogether = 8;      ///< result rows of one chunk that follow each other
-constexpr int64_t kElementsACall = 512;   ///< on average, so that calls cost little
+constexpr int64_t kElementsACall = 1024;  ///< on average, so that calls cost little
 
 std::vector<int32_t> every_source(const AxisMap& map) {
   std::vector<int32_t> list(static_cast<size_t>(map.from()));
@@ -25,15 +23,10 @@ std::vector<int32_t> every_source(const AxisMap& map) {
   return list;
 }
 
-/// Stretches of one chunk of results along x after the other.
-std::vector<std::vector<TapStretch>> x_chunks(const ResampleWalk& walk, const Attrs& attrs, AxisStep& step) {
+std::vector<TapStretch> x_stretches(const ResampleWalk& walk, const Attrs& attrs, AxisStep& step) {
   const std::vector<int32_t> position = every_source(walk.x);
   step = regular_step(walk.x, attrs, position);
-  const int64_t chunk = std::max<int64_t>(1, kChunkElements / (walk.channels * step.step)) * step.step;
-  std::vector<std::vector<TapStretch>> list;
-  for (int64_t begin = 0; begin < walk.x.to(); begin += chunk)
-    list.push_back(tap_stretches(walk.x, begin, std::min(walk.x.to(), begin + chunk), step, position));
-  return list;
+  return tap_stretches(walk.x, 0, walk.x.to(), step, position);
 }
 
 }  // namespace
@@ -45,8 +38,7 @@ bool ResampleDirect::fits(const Problem& p) {
   const auto taps = static_cast<size_t>(walk.z.most_taps() * walk.y.most_taps() * walk.x.most_taps());
   if (walk.channels < kLeastChannels || taps > kMaxTaps) return false;
   AxisStep step;
-  int64_t calls = 0;
-  for (const auto& chunk : x_chunks(walk, p.attrs, step)) calls += static_cast<int64_t>(chunk.size());
+  const auto calls = static_cast<int64_t>(x_stretches(walk, p.attrs, step).size());
   if (calls * kElementsACall > walk.x.to() * walk.channels) return false;
   // A source has a share in several results where there are weights: it should be cheap to read.
   const bool cheap = p.front.empty() && p.in[static_cast<size_t>(resampled_port(p))].dtype == Dtype::f32;
@@ -70,21 +62,20 @@ ResampleDirect::ResampleDirect(const Problem& p, const Target& target)
     bytes += elements(desc.dims) * t.each;
   }
   may_stream_ = aligned && bytes > static_cast<int64_t>(last_level_cache_bytes() / 2);
-  chunks_ = x_chunks(walk_, p.attrs, x_step_);
+  stretches_ = x_stretches(walk_, p.attrs, x_step_);
   make_kernels(target.isa);
 }
 
 void ResampleDirect::make_kernels(Isa isa) {
   for (int64_t z = 0; z < walk_.z.to(); ++z)
     for (int64_t y = 0; y < walk_.y.to(); ++y)
-      for (const auto& chunk : chunks_)
-        for (const TapStretch& s : chunk) {
-          const size_t nz = walk_.z.taps(z).size(), ny = walk_.y.taps(y).size(), nx = s.positions.size();
-          for (size_t streaming = 0; streaming <= (may_stream_ ? 1 : 0); ++streaming) {
-            Kernel& kernel = kernels_[streaming][nz][ny][nx];
-            if (!kernel) kernel = make(isa, nz, ny, nx, streaming == 1);
-          }
+      for (const TapStretch& s : stretches_) {
+        const size_t nz = walk_.z.taps(z).size(), ny = walk_.y.taps(y).size(), nx = s.positions.size();
+        for (size_t streaming = 0; streaming <= (may_stream_ ? 1 : 0); ++streaming) {
+          Kernel& kernel = kernels_[streaming][nz][ny][nx];
+          if (!kernel) kernel = make(isa, nz, ny, nx, streaming == 1);
         }
+      }
 }
 
 /// back(sum over taps of front(place) * weights); the product of weights is computed once a place.
@@ -122,20 +113,16 @@ Status ResampleDirect::operator()(const RunArgs& args) const {
   const bool streaming = may_stream_ && std::all_of(args.out.begin(), args.out.end(), [](const void* p) {
                            return reinterpret_cast<uintptr_t>(p) % kAlignment == 0;
                          });
-  const int64_t to_z = walk_.z.to(), blocks = (walk_.y.to() + kRowsTogether - 1) / kRowsTogether;
-  const int64_t cost = kRowsTogether * walk_.x.to() * walk_.channels;
-  parallel_for(walk_.outer * to_z * blocks, cost, [&](int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; ++block)
-      run_block(args, block / blocks / to_z, block / blocks % to_z, block % blocks * kRowsTogether, streaming);
+  const int64_t to_z = walk_.z.to(), to_y = walk_.y.to();
+  parallel_for(walk_.outer * to_z * to_y, walk_.x.to() * walk_.channels, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row)
+      run_row(args, row / to_y / to_z, row / to_y % to_z, row % to_y, streaming);
   });
   return {};
 }
 
-void ResampleDirect::run_block(const RunArgs& args, int64_t plane, int64_t z, int64_t first_y, bool streaming) const {
-  const int64_t end = std::min(walk_.y.to(), first_y + kRowsTogether);
-  for (const auto& chunk : chunks_)
-    for (int64_t y = first_y; y < end; ++y)
-      for (const TapStretch& s : chunk) run_stretch(args, s, plane, z, y, streaming);
+void ResampleDirect::run_row(const RunArgs& args, int64_t plane, int64_t z, int64_t y, bool streaming) const {
+  for (const TapStretch& s : stretches_) run_stretch(args, s, plane, z, y, streaming);
 }
 
 void ResampleDirect::run_stretch(const RunArgs& args, const TapStretch& s, int64_t plane, int64_t z, int64_t y,

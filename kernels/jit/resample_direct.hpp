@@ -27,7 +27,7 @@ class ResampleDirect {
 
   void make_kernels(Isa isa);
   Kernel make(Isa isa, size_t z_taps, size_t y_taps, size_t x_taps, bool streaming) const;
-  void run_block(const RunArgs& args, int64_t plane, int64_t z, int64_t first_y, bool streaming) const;
+  void run_row(const RunArgs& args, int64_t plane, int64_t z, int64_t y, bool streaming) const;
   void run_stretch(const RunArgs& args, const TapStretch& s, int64_t plane, int64_t z, int64_t y, bool streaming) const;
 
   ResampleWalk walk_;
@@ -35,7 +35,7 @@ class ResampleDirect {
   std::vector<int> front_in_, back_in_;
   std::vector<WalkedTensor> front_tensors_, back_tensors_, out_;
   AxisStep x_step_;
-  std::vector<std::vector<TapStretch>> chunks_;
+  std::vector<TapStretch> stretches_;
   bool may_stream_ = false;
   std::array<ByTaps<Kernel>, 2> kernels_;  // [streaming]
 };
