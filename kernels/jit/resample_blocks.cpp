@@ -3,19 +3,24 @@
 #include "kernels/jit/resample_blocks.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace partita::jit {
 namespace {
 
-constexpr int64_t kChunkFloats = 2048;      ///< of one prepared row
-constexpr int64_t kPreparedFloats = 16384;  ///< of all prepared rows: half of a small second-level cache
-constexpr int64_t kChunkUnit = 32;          ///< results, so that chunks start at whole cache lines
+constexpr int64_t kLeastChunk = 2048, kMostChunk = 16384;  ///< floats of one prepared row
+constexpr int64_t kPeriods = 8;                            ///< of a chunk, so that its stretches are long
+constexpr int64_t kPreparedFloats = 16384;                 ///< of all prepared rows: they stay in a second-level cache
+constexpr int64_t kPreparedRows = 8;  ///< also where they are long: blocks share rows with their neighbours
+constexpr int64_t kChunkUnit = 32;    ///< results, so that chunks start at whole cache lines
 constexpr int64_t kPiecesPerThread = 4;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-int64_t chunk_of(int64_t extent, int64_t channels) {
-  const int64_t count = std::max<int64_t>(1, ceil_div(extent * channels, kChunkFloats));
+/// Results of a chunk; `period` is how many results there are until sources lie alike again.
+int64_t chunk_of(int64_t extent, int64_t channels, int64_t period) {
+  const int64_t floats = std::clamp(kPeriods * period * channels, kLeastChunk, kMostChunk);
+  const int64_t count = std::max<int64_t>(1, ceil_div(extent * channels, floats));
   return std::min(extent, ceil_div(ceil_div(extent, count), kChunkUnit) * kChunkUnit);
 }
 
@@ -50,7 +55,7 @@ YBlock block_of(const ResampleWalk& walk, int64_t begin, int64_t end, const Axis
 
 /// Result rows of a block.
 int64_t block_rows(const ResampleWalk& walk, const ResampleBlocks& b, int64_t used_rows, int threads) {
-  const int64_t rows = std::max<int64_t>(1, kPreparedFloats / (b.row_floats * b.z_slots));
+  const int64_t rows = std::max(kPreparedRows, kPreparedFloats / (b.row_floats * b.z_slots));
   const int64_t results = std::max<int64_t>(1, rows * walk.y.to() / std::max<int64_t>(1, used_rows));
   const int64_t others = walk.outer * walk.inner * static_cast<int64_t>(b.chunks.size());
   const int64_t pieces = ceil_div(kPiecesPerThread * threads, std::max<int64_t>(1, others));
@@ -61,7 +66,9 @@ int64_t block_rows(const ResampleWalk& walk, const ResampleBlocks& b, int64_t us
 
 ResampleBlocks resample_blocks(const ResampleWalk& walk, const Attrs& attrs, int threads) {
   ResampleBlocks b;
-  b.chunk = chunk_of(walk.x.to(), walk.channels);
+  std::vector<int32_t> x_position(static_cast<size_t>(walk.x.from()));
+  std::iota(x_position.begin(), x_position.end(), 0);
+  b.chunk = chunk_of(walk.x.to(), walk.channels, regular_step(walk.x, attrs, x_position).step);
   for (int64_t begin = 0; begin < walk.x.to(); begin += b.chunk) {
     const int64_t end = std::min(walk.x.to(), begin + b.chunk);
     const RowRun from = needed(walk.x, begin, end);
