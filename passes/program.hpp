@@ -51,8 +51,8 @@ struct Program {
 /// What a step does, for a person: operators, then the expressions.
 std::string text_of(const Step& step);
 
-/// Operators to steps; element-wise work becomes loops.
-Result<Program> lower(const Subgraph& graph);
+/// Operators to steps; element-wise work becomes loops, and so do reductions where the target gets generated code.
+Result<Program> lower(const Subgraph& graph, const Target& target);
 /// Joins loops with the loops and pooling steps they read from or feed, so that data is walked once.
 void fuse_loops(Program& program);
 /// Chooses a kernel for every step and makes it.

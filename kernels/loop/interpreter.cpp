@@ -2,9 +2,12 @@
 // The interpreter's kernels: one for the flat skeleton, one for the pooling skeletons.
 #include "kernels/loop/interpreter.hpp"
 
+#include <algorithm>
+#include <array>
 #include <limits>
 
 #include "kernels/loop/collapse.hpp"
+#include "kernels/loop/fold_plan.hpp"
 #include "kernels/loop/pool_planes.hpp"
 #include "kernels/loop/row_program.hpp"
 #include "src/base/dtype.hpp"
@@ -13,6 +16,8 @@
 
 namespace partita {
 namespace {
+
+constexpr size_t kMaxOutputs = 160;
 
 /// Neighbouring elements of packed types share a byte, so only one thread may store them.
 bool packs_bits(const Problem& p) {
@@ -48,6 +53,71 @@ Result<Run> make_flat(const Problem& problem, const Target& target) {
     return {};
   };
   return run;
+}
+
+/// A loop with folds: tasks of the plan, each in rows of at most kRun elements.
+class FoldingLoop {
+ public:
+  FoldingLoop(const Problem& loop, const Target& target)
+      : problem_(collapsed(loop)),
+        space_(problem_.out[0].dims),
+        program_(problem_.back, problem_, space_),
+        threads_(target.threads) {
+    rows_ = space_;
+    if (!rows_.empty()) rows_.back() = (space_.back() + RowProgram::kRun - 1) / RowProgram::kRun;
+    plan_ = FoldPlan(problem_, rows_);
+    work_at_ = (plan_.scratch_bytes() + 63) / 64 * 64;
+  }
+
+  size_t scratch_bytes() const {
+    return work_at_ + static_cast<size_t>(threads_) * program_.work_size() * sizeof(float);
+  }
+
+  Status operator()(const RunArgs& args) const {
+    const int64_t extent = rows_.empty() ? 1 : rows_[plan_.axis()];
+    plan_.begin(args.scratch);
+    const auto part = [&](int64_t begin, int64_t end, int number) {
+      float* work = reinterpret_cast<float*>(static_cast<std::byte*>(args.scratch) + work_at_) +
+                    static_cast<size_t>(number) * program_.work_size();
+      for (int64_t task = begin; task < end; ++task) run(args, work, task, plan_.range(task, extent));
+    };
+    const int64_t tasks = plan_.tasks(extent);
+    parallel_for(tasks,
+                 elements(space_) / std::max<int64_t>(tasks, 1) * static_cast<int64_t>(problem_.back.code.size()), part,
+                 threads_);
+    plan_.finish(args.scratch, args);
+    return {};
+  }
+
+ private:
+  void run(const RunArgs& args, float* work, int64_t task, FoldPlan::Range range) const {
+    std::array<void*, kMaxOutputs> out;
+    std::copy(args.out.begin(), args.out.end(), out.begin());
+    for (size_t k = 0; k < plan_.outputs().size(); ++k)
+      out[plan_.outputs()[k].port] = plan_.results(args.scratch, task, k);
+    const RunArgs own{args.in, {out.data(), args.out.size()}, args.scratch};
+    if (space_.empty()) return program_.run(work, own, {}, 1, nullptr);
+    Dims box = rows_;
+    box[plan_.axis()] = range.end - range.begin;
+    for (int64_t r = 0; r < elements(box); ++r) {
+      Dims at = coordinates(r, box);
+      at[plan_.axis()] += range.begin;
+      at.back() *= RowProgram::kRun;
+      program_.run(work, own, at, std::min(RowProgram::kRun, space_.back() - at.back()), nullptr);
+    }
+  }
+
+  Problem problem_;
+  Dims space_, rows_;
+  RowProgram program_;
+  FoldPlan plan_;
+  size_t work_at_ = 0;
+  int threads_;
+};
+
+Result<Run> make_folding(const Problem& problem, const Target& target) {
+  const FoldingLoop loop(problem, target);
+  return Run{.call = loop, .scratch_bytes = loop.scratch_bytes()};
 }
 
 /// Moves planes [spatial][lanes] between memory and expressions, for one batch item and a block of channels.
@@ -183,7 +253,7 @@ Result<Run> make_pool(const Problem& problem, const Target& target) {
 
 const char* refuse_interpreted(const Problem& problem, const Target&) {
   switch (problem.step) {
-    case StepKind::loop:
+    case StepKind::loop: return problem.out.size() > kMaxOutputs ? "too many outputs" : refuse_folds(problem);
     case StepKind::pool_forward:
     case StepKind::pool_backward:
     case StepKind::max_pool_backward: return nullptr;
@@ -192,7 +262,8 @@ const char* refuse_interpreted(const Problem& problem, const Target&) {
 }
 
 Result<Run> make_interpreted(const Problem& problem, const Target& target) {
-  return problem.step == StepKind::loop ? make_flat(problem, target) : make_pool(problem, target);
+  if (problem.step != StepKind::loop) return make_pool(problem, target);
+  return has_folds(problem) ? make_folding(problem, target) : make_flat(problem, target);
 }
 
 }  // namespace partita

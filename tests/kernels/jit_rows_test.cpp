@@ -121,7 +121,8 @@ std::vector<Buffer> run_row(const Kernel& row, const Problem& p, const std::vect
   const Result<Run> run = row.make(p, {.isa = row.isa, .threads = 2});
   EXPECT_TRUE(run.ok()) << run.status().text();
   if (run.ok()) {
-    EXPECT_TRUE(run->call({sources, targets, nullptr}).ok());
+    GuardedMemory scratch((run->scratch_bytes + 63) / 64 * 64, 0xff);
+    EXPECT_TRUE(run->call({sources, targets, scratch.data()}).ok());
   }
   return out;
 }
