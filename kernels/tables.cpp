@@ -5,6 +5,8 @@
 #if PARTITA_JIT
 #include "kernels/jit/flat.hpp"
 #include "kernels/jit/pool_backward.hpp"
+#include "kernels/jit/pool_forward.hpp"
+#include "kernels/jit/resample.hpp"
 #include "kernels/jit/rows_norm.hpp"
 #include "kernels/jit/rows_softmax.hpp"
 #endif
@@ -64,6 +66,12 @@ constexpr std::array kLoop = {
 };
 
 constexpr std::array kPoolForward = {
+#if PARTITA_JIT
+    jit_row<jit::make_pool_forward, Isa::avx512>("pool_forward_any_jit_avx512", StepKind::pool_forward,
+                                                 jit::refuse_pool_forward, true),
+    jit_row<jit::make_pool_forward, Isa::avx2>("pool_forward_any_jit_avx2", StepKind::pool_forward,
+                                               jit::refuse_pool_forward, true),
+#endif
     native_row<onednn::plan_pool_forward>("pool_forward_float_onednn", StepKind::pool_forward),
     float_row<onednn::plan_pool_forward>("pool_forward_any_onednn_f32", StepKind::pool_forward),
     interpreter_row("pool_forward_any_interpreter", StepKind::pool_forward),
@@ -201,12 +209,22 @@ constexpr std::array kReduce = {
 };
 
 constexpr std::array kResample = {
+#if PARTITA_JIT
+    jit_row<jit::make_resample, Isa::avx512>("resample_any_jit_avx512", StepKind::resample, jit::refuse_resample, true),
+    jit_row<jit::make_resample, Isa::avx2>("resample_any_jit_avx2", StepKind::resample, jit::refuse_resample, true),
+#endif
     native_row<onednn::plan_resample>("resample_float_onednn", StepKind::resample),
     float_row<onednn::plan_resample>("resample_any_onednn_f32", StepKind::resample),
     reference_row("resample_any_ref", StepKind::resample),
 };
 
 constexpr std::array kResampleBackward = {
+#if PARTITA_JIT
+    jit_row<jit::make_resample, Isa::avx512>("resample_backward_any_jit_avx512", StepKind::resample_backward,
+                                             jit::refuse_resample, true),
+    jit_row<jit::make_resample, Isa::avx2>("resample_backward_any_jit_avx2", StepKind::resample_backward,
+                                           jit::refuse_resample, true),
+#endif
     native_row<onednn::plan_resample_backward>("resample_backward_float_onednn", StepKind::resample_backward),
     float_row<onednn::plan_resample_backward>("resample_backward_any_onednn_f32", StepKind::resample_backward),
     reference_row("resample_backward_any_ref", StepKind::resample_backward),

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code of a flat kernel: rows, whole vectors of a row, the partial vector at its end.
-//   rdi call, rsi scratch address, rdx operand address, rcx element in the row, r8 rows left; the stack holds the
-//   operands' addresses and, behind them, spilled values.
+//   rdi call, rsi and rdx addresses for a moment, rcx element in the row, r8 rows left; the first operands have their
+//   addresses in registers, the others on the stack, where spilled values lie behind them.
 #include "kernels/jit/flat_kernel.hpp"
 
+#include <array>
 #include <bit>
 
 #include "src/base/check.hpp"
@@ -12,12 +13,11 @@
 namespace partita::jit {
 namespace {
 
+using Xbyak::Reg64;
 using Xbyak::RegExp;
 using Xbyak::Xmm;
 
-RegExp element(const Xbyak::Reg64& base, const Xbyak::Reg64& index, Dtype dtype) {
-  return base + index * (bits_of(dtype) / 8);
-}
+RegExp element(const Reg64& base, const Reg64& index, Dtype dtype) { return base + index * (bits_of(dtype) / 8); }
 
 }  // namespace
 
@@ -27,23 +27,24 @@ FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int i
   for (size_t k = 0; k < shape.out.size(); ++k)
     if (folds_row(k)) accumulators_[k] = --registers;
   PT_ASSERT(value_registers() - registers <= kMaxRowFolds);
-  const int pointers = static_cast<int>(shape.in.size() + shape.out.size());
-  const int spill_at = (pointers * 8 + 63) / 64 * 64;
+  assign_addresses();
+  const int spill_at = (static_cast<int>(addresses_.size()) * 8 + 63) / 64 * 64;
   Body body(*this, lanes, {0, registers, rsp + spill_at},
             [&](int operand) { return !shape.in[static_cast<size_t>(operand)].steps; });
 
+  const std::array saved = {rbx, r12, r13, r14, r15};
   push(rbp);
   mov(rbp, rsp);
+  for (const Reg64& r : saved) push(r);
   sub(rsp, spill_at + body.spill_slots() * 64);
-  mov(rsi, ptr[rdi + offsetof(RowCall, in)]);
-  for (size_t k = 0; k < shape.in.size(); ++k) {
-    mov(rax, ptr[rsi + 8 * static_cast<int>(k)]);
-    mov(ptr[rsp + 8 * static_cast<int>(k)], rax);
-  }
-  mov(rsi, ptr[rdi + offsetof(RowCall, out)]);
-  for (size_t k = 0; k < shape.out.size(); ++k) {
-    mov(rax, ptr[rsi + 8 * static_cast<int>(k)]);
-    mov(ptr[rsp + 8 * static_cast<int>(shape.in.size() + k)], rax);
+  and_(rsp, -64);
+  for (size_t k = 0; k < addresses_.size(); ++k) {
+    const bool input = k < shape.in.size();
+    if (k == 0 && input) mov(rsi, ptr[rdi + offsetof(RowCall, in)]);
+    if (k == shape.in.size()) mov(rsi, ptr[rdi + offsetof(RowCall, out)]);
+    const Reg64 to = addresses_[k].value_or(rax);
+    mov(to, ptr[rsi + 8 * static_cast<int>(input ? k : k - shape.in.size())]);
+    if (!addresses_[k]) mov(ptr[rsp + 8 * static_cast<int>(k)], rax);
   }
   mov(r8, ptr[rdi + offsetof(RowCall, rows)]);
   body.emit_constants();
@@ -52,24 +53,48 @@ FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int i
   align(16);
   L(row);
   emit_row(body);
-  int k = 0;
-  for (const auto* side : {&shape.in, &shape.out})
-    for (const RowOperand& operand : *side) {
-      if (operand.row_bytes != 0) {
-        mov(rax, operand.row_bytes);
-        add(ptr[rsp + 8 * k], rax);
-      }
-      ++k;
-    }
+  for (size_t k = 0; k < addresses_.size(); ++k) advance(k);
   dec(r8);
   jnz(row, T_NEAR);
 
   if (shape.streaming) sfence();
   vzeroupper();
-  leave();
+  lea(rsp, ptr[rbp - 8 * static_cast<int>(saved.size())]);
+  for (size_t k = saved.size(); k-- > 0;) pop(saved[k]);
+  pop(rbp);
   ret();
   emit_constants();
   entry_ = reinterpret_cast<void (*)(const RowCall*)>(reinterpret_cast<uintptr_t>(finish()));
+}
+
+/// Registers go to the operands that every vector needs.
+void FlatKernel::assign_addresses() {
+  const std::array free = {r9, r10, r11, rbx, r12, r13, r14, r15};
+  addresses_.resize(shape_.in.size() + shape_.out.size());
+  size_t next = 0;
+  for (size_t k = 0; k < addresses_.size() && next < free.size(); ++k)
+    if (operand(k).steps) addresses_[k] = free[next++];
+}
+
+const RowOperand& FlatKernel::operand(size_t k) const {
+  return k < shape_.in.size() ? shape_.in[k] : shape_.out[k - shape_.in.size()];
+}
+
+/// Operand `k` goes to its next row.
+void FlatKernel::advance(size_t k) {
+  const int64_t bytes = operand(k).row_bytes;
+  if (bytes == 0) return;
+  const bool near = bytes == static_cast<int32_t>(bytes);
+  if (!near) mov(rax, bytes);
+  const auto add_to = [&](const Xbyak::Operand& to) { near ? add(to, static_cast<uint32_t>(bytes)) : add(to, rax); };
+  addresses_[k] ? add_to(*addresses_[k]) : add_to(qword[rsp + 8 * static_cast<int>(k)]);
+}
+
+/// Where operand `k` is in this row; may use rdx.
+Reg64 FlatKernel::address(size_t k) {
+  if (addresses_[k]) return *addresses_[k];
+  mov(rdx, ptr[rsp + 8 * static_cast<int>(k)]);
+  return rdx;
 }
 
 bool FlatKernel::folds_row(size_t output) const {
@@ -85,19 +110,17 @@ void FlatKernel::emit_row(Body& body) {
   body.emit_row_values(hooks_for(lanes()));
   if (whole > 0) {
     Xbyak::Label next;
-    mov(r9, whole);
     align(16);
     L(next);
     body.emit(hooks_for(lanes()));
     add(rcx, lanes());
-    cmp(rcx, r9);
+    cmp(rcx, static_cast<uint32_t>(whole));
     jl(next, T_NEAR);
   }
   if (rest > 0) body.emit(hooks_for(rest));
   for (size_t k = 0; k < shape_.out.size(); ++k) {
     if (!folds_row(k)) continue;
-    mov(rdx, ptr[rsp + 8 * static_cast<int>(shape_.in.size() + k)]);
-    fold_lanes_to_memory(vec(accumulators_[k]), shape_.out[k].fold, rdx);
+    fold_lanes_to_memory(vec(accumulators_[k]), shape_.out[k].fold, address(shape_.in.size() + k));
   }
 }
 
@@ -109,10 +132,12 @@ BodyHooks FlatKernel::hooks_for(int count) {
   return hooks;
 }
 
-void FlatKernel::load_operand(Xmm dst, int operand, int count) {
-  const RowOperand& o = shape_.in[static_cast<size_t>(operand)];
-  mov(rdx, ptr[rsp + 8 * operand]);
-  load(dst, o.dtype, o.steps ? Walk::next : Walk::same, o.steps ? element(rdx, rcx, o.dtype) : RegExp(rdx), count);
+void FlatKernel::load_operand(Xmm dst, int k, int count) {
+  const RowOperand& o = shape_.in[static_cast<size_t>(k)];
+  const Reg64 from = address(static_cast<size_t>(k));
+  if (!o.steps) return load(dst, o.dtype, Walk::same, from, count);
+  if (shape_.prefetch > 0 && count == lanes()) prefetcht0(ptr[element(from, rcx, o.dtype) + shape_.prefetch]);
+  load(dst, o.dtype, Walk::next, element(from, rcx, o.dtype), count);
 }
 
 void FlatKernel::store_operand(Xmm value, const Lane& lane, int count) {
@@ -123,9 +148,9 @@ void FlatKernel::store_operand(Xmm value, const Lane& lane, int count) {
     value = scratch(2);
   }
   if (folds_row(output)) return fold_into(vec(accumulators_[output]), value, o.fold, count);
-  mov(rdx, ptr[rsp + 8 * static_cast<int>(shape_.in.size() + output)]);
-  if (o.fold != Fold::none) return fold_to_memory(value, o.fold, element(rdx, rcx, Dtype::f32), count);
-  store(value, o.dtype, lane.flag, element(rdx, rcx, o.dtype), count, shape_.streaming && count == lanes());
+  const RegExp to = element(address(shape_.in.size() + output), rcx, o.dtype);
+  if (o.fold != Fold::none) return fold_to_memory(value, o.fold, to, count);
+  store(value, o.dtype, lane.flag, to, count, shape_.streaming && count == lanes());
 }
 
 void FlatKernel::load_index(Xmm dst, int axis) {

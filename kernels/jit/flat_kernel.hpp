@@ -2,6 +2,7 @@
 // FlatKernel: machine code that evaluates an expression over rows of elements.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "kernels/jit/body.hpp"
@@ -18,9 +19,13 @@ struct RowOperand {
   Fold fold = Fold::none;
 };
 
+/// What one core has on its way from memory at full speed; a stream of loads alone keeps less in flight.
+inline constexpr int kPrefetchFromMemory = 3072;
+
 struct RowShape {
   int64_t length;  ///< elements of a row
-  std::vector<RowOperand> in, out;
+  std::vector<RowOperand> in = {}, out = {};
+  int prefetch = 0;        ///< bytes ahead of each whole vector that are fetched: for operands that come from memory
   bool streaming = false;  ///< whole vectors are stored past the caches; rows start at multiples of 64 bytes then
 };
 
@@ -43,6 +48,10 @@ class FlatKernel : private Emitter {
   void operator()(const RowCall& call) const { entry_(&call); }
 
  private:
+  void assign_addresses();
+  const RowOperand& operand(size_t k) const;
+  Xbyak::Reg64 address(size_t k);
+  void advance(size_t k);
   void emit_row(Body& body);
   BodyHooks hooks_for(int count);
   void load_operand(Xbyak::Xmm dst, int operand, int count);
@@ -52,7 +61,8 @@ class FlatKernel : private Emitter {
 
   RowShape shape_;
   int inner_axis_;
-  std::vector<int> accumulators_;  // register of each output that folds whole rows; -1: none
+  std::vector<std::optional<Xbyak::Reg64>> addresses_;  // of inputs, then outputs
+  std::vector<int> accumulators_;                       // register of each output that folds whole rows; -1: none
   void (*entry_)(const RowCall*) = nullptr;
 };
 
