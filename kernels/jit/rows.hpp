@@ -123,10 +123,14 @@ class Sweep {
     std::shared_ptr<const FlatKernel> kernel, streaming;
   };
   using Codes = std::vector<Code>;  ///< one after the other they cover a row
+  struct Stretches;
 
   Codes codes(Isa isa, int64_t length, bool streaming) const;
   Code code(Isa isa, int64_t first, int64_t length, int copies, bool streaming) const;
-  bool folds_rows() const;
+  void add_stretch(Stretches& s, int64_t first, bool is_first) const;
+  static void add_output(Stretches& s, const RowView& view, Fold how);
+  /// The output has one number for each row of a call.
+  bool folds_row(size_t output) const;
   bool may_stream(const RowPlan& plan) const;
 
   Expr expr_;

@@ -83,67 +83,76 @@ void Sweep::back(const RowPlan& plan, Value value) {
   t.run();
 }
 
-bool Sweep::folds_rows() const {
-  for (size_t k = 0; k < out_.size(); ++k)
-    if (folds_[k] != Fold::none && !out_[k].steps) return true;
-  return false;
+bool Sweep::folds_row(size_t output) const { return folds_[output] != Fold::none && !out_[output].steps; }
+
+/// An expression in the making: stretches side by side, what they fold into one number each, and its code's operands.
+struct Sweep::Stretches {
+  Expr expr;
+  Code code;
+  RowShape shape;
+  std::vector<Value> folded;  ///< of each output that folds rows
+};
+
+/// The expression over lanes from `first` on. Operands that repeat along a row are shared with the stretch before.
+void Sweep::add_stretch(Stretches& s, int64_t first, bool is_first) const {
+  Transplant t(expr_.code, s.expr);
+  for (const RowView& view : in_) {
+    const auto shared = std::find_if(s.code.in.begin(), s.code.in.end(), [&](const RowView& v) {
+      return !is_first && !view.steps && v.from == view.from && v.port == view.port && v.offset == view.offset;
+    });
+    t.in_map.push_back(static_cast<int>(shared - s.code.in.begin()));
+    if (shared == s.code.in.end()) s.code.in.push_back(moved(view, first));
+  }
+  for (size_t k = 0; k < out_.size(); ++k) {
+    t.out_map.push_back(folds_row(k) ? -1 : static_cast<int>(s.code.out.size()));
+    if (!folds_row(k)) add_output(s, moved(out_[k], first), folds_[k]);
+  }
+  const std::vector<Value> values = t.run();
+  ExprBuilder b(s.expr);
+  for (size_t i = 0; i < expr_.code.size(); ++i) {
+    const auto output = static_cast<size_t>(expr_.code[i].imm);
+    if (!writes(expr_.code[i].op) || !folds_row(output)) continue;
+    Value& so_far = s.folded[output];
+    so_far = is_first ? values[i] : folds_[output] == Fold::sum ? b.add(so_far, values[i]) : b.max(so_far, values[i]);
+  }
+}
+
+void Sweep::add_output(Stretches& s, const RowView& view, Fold how) {
+  s.code.out.push_back(view);
+  s.shape.out.push_back({view.dtype, view.steps, view.row, how});
 }
 
 /// `copies` stretches of `length` lanes, from lane `first` on, side by side.
 Sweep::Code Sweep::code(Isa isa, int64_t first, int64_t length, int copies, bool streaming) const {
-  Code made;
-  Expr expr;
-  ExprBuilder b(expr);
-  std::vector<Value> folded(out_.size());
-  RowShape shape{length, {}, {}, false};
-  for (int c = 0; c < copies; ++c) {
-    Transplant t(expr_.code, expr);
-    for (const RowView& view : in_) {
-      const auto shared = std::find_if(made.in.begin(), made.in.end(), [&](const RowView& v) {
-        return c > 0 && !view.steps && v.from == view.from && v.port == view.port && v.offset == view.offset;
-      });
-      t.in_map.push_back(static_cast<int>(shared - made.in.begin()));
-      if (shared == made.in.end()) made.in.push_back(moved(view, first + c * length));
-    }
-    for (size_t k = 0; k < out_.size(); ++k) {
-      const bool row_fold = folds_[k] != Fold::none && !out_[k].steps;
-      t.out_map.push_back(row_fold ? -1 : static_cast<int>(made.out.size()));
-      if (row_fold) continue;
-      made.out.push_back(moved(out_[k], first + c * length));
-      shape.out.push_back({out_[k].dtype, out_[k].steps, out_[k].row, folds_[k]});
-    }
-    const std::vector<Value> values = t.run();
-    for (size_t i = 0; i < expr_.code.size(); ++i) {
-      const Instr& in = expr_.code[i];
-      const Fold how = fold_of(in.op);
-      if (how == Fold::none || out_[static_cast<size_t>(in.imm)].steps) continue;
-      Value& so_far = folded[static_cast<size_t>(in.imm)];
-      so_far = c == 0 ? values[i] : how == Fold::sum ? b.add(so_far, values[i]) : b.max(so_far, values[i]);
-    }
-  }
-  for (const RowView& view : made.in) shape.in.push_back({view.dtype, view.steps, view.row});
+  Stretches s;
+  s.folded.resize(out_.size());
+  for (int c = 0; c < copies; ++c) add_stretch(s, first + c * length, c == 0);
   for (size_t k = 0; k < out_.size(); ++k) {
-    if (folds_[k] == Fold::none || out_[k].steps) continue;
-    b.fold(folds_[k], static_cast<int>(made.out.size()), folded[k]);
-    made.out.push_back(out_[k]);
-    shape.out.push_back({Dtype::f32, false, out_[k].row, folds_[k]});
+    if (!folds_row(k)) continue;
+    add_output(s, out_[k], folds_[k]);
+    ExprBuilder(s.expr).fold(folds_[k], static_cast<int>(s.code.out.size()) - 1, s.folded[k]);
   }
   Problem types;  // expansion asks for the operands' types alone
-  for (const RowView& view : made.in) types.in.push_back({view.dtype, {}, {}, 0});
-  for (const RowView& view : made.out) types.out.push_back({view.dtype, {}, {}, 0});
-  PT_ASSERT(made.in.size() <= kMaxOperands && made.out.size() <= kMaxOperands);
-  const Lanes lanes = expanded(expr, types);
-  made.kernel = std::make_shared<const FlatKernel>(isa, lanes, shape, 0);
-  if (!streaming) return made;
-  shape.streaming = true;
-  made.streaming = std::make_shared<const FlatKernel>(isa, lanes, shape, 0);
-  return made;
+  for (const RowView& view : s.code.in) {
+    s.shape.in.push_back({view.dtype, view.steps, view.row});
+    types.in.push_back({view.dtype, {}, {}, 0});
+  }
+  for (const RowView& view : s.code.out) types.out.push_back({view.dtype, {}, {}, 0});
+  PT_ASSERT(s.code.in.size() <= kMaxOperands && s.code.out.size() <= kMaxOperands);
+  const Lanes lanes = expanded(s.expr, types);
+  s.shape.length = length;
+  s.code.kernel = std::make_shared<const FlatKernel>(isa, lanes, s.shape, 0);
+  s.shape.streaming = true;
+  if (streaming) s.code.streaming = std::make_shared<const FlatKernel>(isa, lanes, s.shape, 0);
+  return std::move(s.code);
 }
 
 Sweep::Codes Sweep::codes(Isa isa, int64_t length, bool streaming) const {
   const int64_t stretch = length / kStretches / kVector * kVector;
   const bool fits = in_.size() * kStretches <= kMaxOperands && out_.size() * kStretches <= kMaxOperands;
-  if (!folds_rows() || stretch < kShortestStretch || !fits) return {code(isa, 0, length, 1, streaming)};
+  bool row_folds = false;
+  for (size_t k = 0; k < out_.size(); ++k) row_folds = row_folds || folds_row(k);
+  if (!row_folds || stretch < kShortestStretch || !fits) return {code(isa, 0, length, 1, streaming)};
   Codes list{code(isa, 0, stretch, kStretches, streaming)};
   const int64_t done = stretch * kStretches;
   if (done < length) list.push_back(code(isa, done, length - done, 1, streaming));
