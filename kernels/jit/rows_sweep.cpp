@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kAlignment = 64;
 constexpr int kStretches = 4;
 constexpr int64_t kShortestStretch = 48;  ///< lanes
-constexpr int64_t kVector = 16;           ///< lanes of the widest vectors
+constexpr int64_t kVector = 32;           ///< lanes of the widest vectors
 
 RowView moved(RowView view, int64_t lanes) {
   view.offset += lanes * view.lane;
@@ -150,9 +150,9 @@ Sweep::Code Sweep::code(Isa isa, int64_t first, int64_t length, int copies, bool
 Sweep::Codes Sweep::codes(Isa isa, int64_t length, bool streaming) const {
   const int64_t stretch = length / kStretches / kVector * kVector;
   const bool fits = in_.size() * kStretches <= kMaxOperands && out_.size() * kStretches <= kMaxOperands;
-  bool row_folds = false;
-  for (size_t k = 0; k < out_.size(); ++k) row_folds = row_folds || folds_row(k);
-  if (!row_folds || stretch < kShortestStretch || !fits) return {code(isa, 0, length, 1, streaming)};
+  bool adds_rows = false;  // to a row of sums: four of them would not stay in registers either
+  for (size_t k = 0; k < out_.size(); ++k) adds_rows = adds_rows || (folds_[k] != Fold::none && out_[k].steps);
+  if (adds_rows || stretch < kShortestStretch || !fits) return {code(isa, 0, length, 1, streaming)};
   Codes list{code(isa, 0, stretch, kStretches, streaming)};
   const int64_t done = stretch * kStretches;
   if (done < length) list.push_back(code(isa, done, length - done, 1, streaming));
