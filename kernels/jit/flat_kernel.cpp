@@ -112,7 +112,9 @@ BodyHooks FlatKernel::hooks_for(int count) {
 void FlatKernel::load_operand(Xmm dst, int operand, int count) {
   const RowOperand& o = shape_.in[static_cast<size_t>(operand)];
   mov(rdx, ptr[rsp + 8 * operand]);
-  load(dst, o.dtype, o.steps ? Walk::next : Walk::same, o.steps ? element(rdx, rcx, o.dtype) : RegExp(rdx), count);
+  if (!o.steps) return load(dst, o.dtype, Walk::same, rdx, count);
+  if (shape_.prefetch > 0 && count == lanes()) prefetcht0(ptr[element(rdx, rcx, o.dtype) + shape_.prefetch]);
+  load(dst, o.dtype, Walk::next, element(rdx, rcx, o.dtype), count);
 }
 
 void FlatKernel::store_operand(Xmm value, const Lane& lane, int count) {
