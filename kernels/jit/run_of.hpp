@@ -6,17 +6,21 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "kernels/kernel.hpp"
 
 namespace partita::jit {
 
-/// A Run that calls a `Maker` made for the problem. Xbyak throws where it gets no memory for code.
+/// A Run that calls a `Maker` made for the problem, with the scratch memory it asks for, if it does. Xbyak throws where
+/// it gets no memory for code.
 template <class Maker>
 Result<Run> run_of(const Problem& problem, const Target& target) {
   try {
     Run run;
-    run.call = [made = std::make_shared<const Maker>(problem, target)](const RunArgs& args) { return (*made)(args); };
+    auto made = std::make_shared<const Maker>(problem, target);
+    if constexpr (requires { made->scratch_bytes(); }) run.scratch_bytes = made->scratch_bytes();
+    run.call = [made = std::move(made)](const RunArgs& args) { return (*made)(args); };
     return run;
   } catch (const Xbyak::Error& e) {
     return fail(Code::out_of_memory, std::string("no code could be generated: ") + e.what());

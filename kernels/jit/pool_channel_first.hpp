@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pooling gradients of channel-first tensors.
+#pragma once
+
+#include "kernels/jit/pool_spread.hpp"
+#include "kernels/jit/pool_stages.hpp"
+#include "kernels/jit/pool_winner.hpp"
+#include "kernels/kernel.hpp"
+
+namespace partita::jit {
+
+/// Tiles of rows: some rows of cells (of a block of columns) of one plane, or all rows of several small planes. Each
+/// tile prepares the rows of windows it needs, makes its cells in scratch memory and stores them with the back
+/// expression.
+class ChannelFirstPool {
+ public:
+  /// Throws Xbyak::Error where there is no memory for code.
+  ChannelFirstPool(const Problem& problem, const Target& target);
+  ChannelFirstPool(const ChannelFirstPool&) = delete;
+  ChannelFirstPool& operator=(const ChannelFirstPool&) = delete;
+
+  size_t scratch_bytes() const { return static_cast<size_t>(threads_ * thread_bytes_); }
+  Status operator()(const RunArgs& args) const;
+
+ private:
+  /// `count` rows of a plane from (z, y) on; they are prepared in slots from `slot` on.
+  struct Rows {
+    int64_t z, y, count, slot;
+  };
+  /// `count` sums in slots from `slot` on: of `covers`, then of the rows one further along y, ..
+  struct Sums {
+    std::vector<RowCover> covers;
+    int64_t count, slot;
+  };
+  /// What one block of rows of cells needs.
+  struct RowBlock {
+    int64_t first = 0, count = 0;
+    std::vector<Sums> sums;
+    std::vector<Rows> windows, source, cells;
+    std::vector<int32_t> spread, winners;  // tables
+    int64_t window_slots = 0, source_slots = 0;
+  };
+  struct Block : ColumnBlock {
+    std::map<size_t, std::vector<PoolStages::Kernel>> sums;  // by number of rows
+    PoolStages::Kernel gradients = nullptr, read = nullptr;
+    PoolStages::Back whole, last;  // of a block of rows; joined: by its number of rows
+  };
+  struct Work {
+    std::byte *windows, *source, *cells;
+    const Block* block;
+  };
+
+  void make_tiles();
+  void make_row_blocks();
+  void add_sums(RowBlock& block, const std::vector<std::vector<RowCover>>& covers);
+  void add_windows(RowBlock& block, const std::vector<std::vector<RowCover>>& covers);
+  void lay_out();
+  void make_tables();
+  void make_kernels(bool large_result);
+  bool tiles_aligned() const;
+  void start_block(Work& work) const;
+  void run_tile(const RunArgs& args, Work& work, const RowBlock& rows, const Spot& at, int64_t planes) const;
+  void sum_rows(const RunArgs& args, Work& work, const RowBlock& rows, const Spot& at, int64_t planes) const;
+  void window_rows(const RunArgs& args, Work& work, const RowBlock& rows, const Spot& at, int64_t planes) const;
+  void store_cells(const RunArgs& args, const Work& work, const RowBlock& rows, const Spot& at, int64_t planes) const;
+  template <class Run>
+  void each_call(const Rows& rows, const Spot& at, int64_t planes, int64_t row_bytes, int64_t plane_bytes,
+                 Run run) const;
+
+  PoolPlan p_;
+  PoolStages stages_;
+  Isa isa_;
+  int64_t threads_, lanes_;
+  std::vector<Block> blocks_;
+  std::vector<RowBlock> row_blocks_;
+  std::vector<int32_t> first_taps_, numbers_;
+  std::unique_ptr<const SpreadKernel> spread_;
+  std::unique_ptr<const WinnerKernel> winner_;
+  bool join_cells_;
+  int64_t planes_ = 1;            // of a tile
+  bool planes_are_rows_ = false;  // a call takes one row of each plane instead of many rows of one plane
+  int64_t window_row_bytes_ = 0, source_row_bytes_ = 0, winners_at_ = 0;
+  int64_t window_plane_bytes_ = 0, source_plane_bytes_ = 0;
+  int64_t source_slots_ = 0;
+  int64_t source_at_ = 0, cells_at_ = 0, thread_bytes_ = 0;
+};
+
+}  // namespace partita::jit
