@@ -22,6 +22,7 @@ struct RowShape {
   int64_t length;  ///< elements of a row
   std::vector<RowOperand> in, out;
   bool streaming = false;  ///< whole vectors are stored past the caches; rows start at multiples of 64 bytes then
+  bool fenced = true;      ///< a streaming call ends with a fence; without it the caller fences before others read
 };
 
 /// Arguments of a call: addresses of the first row's first elements, the number of rows, and the coordinates that index
@@ -44,14 +45,18 @@ class FlatKernel : private Emitter {
 
  private:
   void emit_row(Body& body);
-  BodyHooks hooks_for(int count);
-  void load_operand(Xbyak::Xmm dst, int operand, int count);
-  void store_operand(Xbyak::Xmm value, const Lane& store, int count);
-  void load_index(Xbyak::Xmm dst, int axis);
+  /// For the vector `ahead` elements behind the current one, or its first `count` elements.
+  BodyHooks hooks_for(int count, int ahead);
+  void load_operand(Xbyak::Xmm dst, int operand, int count, int ahead);
+  void store_operand(Xbyak::Xmm value, const Lane& store, int count, int ahead);
+  void load_index(Xbyak::Xmm dst, int axis, int ahead);
+  static bool in_register(int operand);
+  Xbyak::Reg64 pointer(int operand);
   bool folds_row(size_t output) const;
 
   RowShape shape_;
   int inner_axis_;
+  int vectors_ = 1;                // of one turn of the loop
   std::vector<int> accumulators_;  // register of each output that folds whole rows; -1: none
   void (*entry_)(const RowCall*) = nullptr;
 };

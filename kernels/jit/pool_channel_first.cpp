@@ -285,6 +285,7 @@ Status ChannelFirstPool::operator()(const RunArgs& args) const {
       run_tile(args, work, row_blocks_[static_cast<size_t>(i % row_blocks)], {.n = outer % p_.g.batch, .c = plane},
                std::min(planes_, p_.g.channels - plane));
     }
+    if (blocks_[0].whole.streaming) end_streaming();
   });
   return {};
 }

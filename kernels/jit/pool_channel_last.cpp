@@ -210,6 +210,7 @@ void ChannelLastPool::run_rows(const RunArgs& args, Work& work, int64_t begin, i
     stages_.run_back(streaming ? block->back.streaming : block->back.plain, args, work.cells,
                      {n, 0, row / g.src[1], row % g.src[1], block->cell}, join_cells_ ? 1 : block->cells);
   }
+  if (streaming) end_streaming();
 }
 
 void ChannelLastPool::sum_row(const RunArgs& args, Work& work, int64_t n, int64_t row) const {

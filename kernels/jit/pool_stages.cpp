@@ -64,7 +64,7 @@ PoolStages::Kernel PoolStages::made(const Key& key, int64_t length, Write write)
   if (!kernel) {
     RowKernelWriter w;
     write(w);
-    kernel = w.make(isa_, length, std::get<7>(key));
+    kernel = w.make(isa_, length, std::get<7>(key), false);
   }
   return kernel.get();
 }

@@ -2,6 +2,8 @@
 // Parts, streaming and small tables of the pooling walks.
 #include "kernels/jit/pool_walk.hpp"
 
+#include <xmmintrin.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -38,6 +40,8 @@ bool on_lines(std::initializer_list<int64_t> distances) {
 bool outputs_aligned(const RunArgs& args) {
   return std::ranges::all_of(args.out, [](void* p) { return reinterpret_cast<uintptr_t>(p) % kCacheLine == 0; });
 }
+
+void end_streaming() { _mm_sfence(); }
 
 std::vector<int32_t> numbers(int64_t count) {
   std::vector<int32_t> list(static_cast<size_t>(count));

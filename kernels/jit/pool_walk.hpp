@@ -28,6 +28,8 @@ bool exceeds_cache(const Problem& problem);
 /// Whether all distances are whole cache lines.
 bool on_lines(std::initializer_list<int64_t> distances);
 bool outputs_aligned(const RunArgs& args);
+/// Makes what this thread stored past the caches visible to the others.
+void end_streaming();
 
 /// 0, 1, 2, .. below `count`.
 std::vector<int32_t> numbers(int64_t count);
