@@ -203,8 +203,9 @@ void ChannelFirstPool::make_kernels(bool large_result) {
         WinnerShape{
             .tap_rows = p_.tap_rows(), .kernel = g.kernel[2], .stride = g.strides[2], .dilation = g.dilations[2]});
   }
-  spread_ = std::make_unique<const SpreadKernel>(isa_, spread);
   const bool may_stream = large_result && tiles_aligned();
+  choose_touches(spread, may_stream);
+  spread_ = std::make_unique<const SpreadKernel>(isa_, spread);
   const auto walk = [&](int64_t length, int64_t row_bytes, int64_t plane_bytes) {
     return planes_are_rows_ ? RowWalk{length, Along::c, plane_bytes, false}
                             : RowWalk{length, Along::y, row_bytes, false};
@@ -227,6 +228,45 @@ void ChannelFirstPool::make_kernels(bool large_result) {
       for (const Sums& sums : rows.sums)
         if (!b.sums.contains(sums.covers.size())) b.sums[sums.covers.size()] = stages_.sum(sums.covers.size(), pooled);
   }
+}
+
+bool ChannelFirstPool::touches_operand(int k) const {
+  return p_.in[static_cast<size_t>(k)].x != 0 && !(p_.maximum && k == 0);
+}
+
+/// The tile's result, what the back expression reads, and the next tile's windows and source cells. Tiles of joined
+/// rows lie in one piece.
+void ChannelFirstPool::choose_touches(SpreadShape& spread, bool streaming) {
+  const int64_t cells = spread.vectors * lanes_;
+  touches_cells_ = !streaming && join_cells_;
+  if (touches_cells_) spread.touches.push_back({cells * p_.out[0].x, true});
+  const PoolOperand& gradient = p_.in[p_.maximum ? 1 : 0];
+  spread.touches.push_back({lanes_ * gradient.x / p_.g.strides[1], false});
+  if (p_.maximum) spread.touches.push_back({cells * p_.in[0].x, false});
+  for (int k : p_.back_in)
+    if (join_cells_ && touches_operand(k) && spread.touches.size() < kMaxTouches)
+      spread.touches.push_back({cells * p_.in[static_cast<size_t>(k)].x, false});
+}
+
+std::array<const std::byte*, kMaxTouches> ChannelFirstPool::touched(const RunArgs& args, const RowBlock& rows,
+                                                                    const Spot& at, int64_t planes) const {
+  std::array<const std::byte*, kMaxTouches> list{};
+  size_t count = 0;
+  const auto here = [&](const PoolOperand& o, const void* base) {
+    return o.at(base, at.n, at.c, rows.first / p_.g.src[1], rows.first % p_.g.src[1], 0);
+  };
+  const bool last = &rows == &row_blocks_.back();
+  const int64_t next = last ? 0 : rows.first + rows.count, z = next / p_.g.src[1], y = next % p_.g.src[1];
+  const int64_t c = std::min(at.c + (last ? planes : 0), p_.g.channels - 1);
+  const size_t gradient = p_.maximum ? 1 : 0;
+  if (touches_cells_) list[count++] = here(p_.out[0], args.out[0]);
+  list[count++] = p_.in[gradient].at(args.in[gradient], at.n, c, std::min(z / p_.g.strides[0], p_.g.dst[0] - 1),
+                                     std::min(y / p_.g.strides[1], p_.g.dst[1] - 1), 0);
+  if (p_.maximum) list[count++] = p_.in[0].at(args.in[0], at.n, c, z, y, 0);
+  for (int k : p_.back_in)
+    if (join_cells_ && touches_operand(k) && count < kMaxTouches)
+      list[count++] = here(p_.in[static_cast<size_t>(k)], args.in[static_cast<size_t>(k)]);
+  return list;
 }
 
 /// Slots become byte distances.
@@ -312,7 +352,8 @@ void ChannelFirstPool::run_tile(const RunArgs& args, Work& work, const RowBlock&
               .cells_row_bytes = b.cells * 4,
               .planes = planes,
               .windows_plane_bytes = window_plane_bytes_,
-              .cells_plane_bytes = rows.count * b.cells * 4});
+              .cells_plane_bytes = rows.count * b.cells * 4,
+              .touched = touched(args, rows, at, planes)});
   store_cells(args, work, rows, at, planes);
 }
 

@@ -58,6 +58,10 @@ class ChannelFirstPool {
   void make_tables();
   void make_kernels(bool large_result);
   bool tiles_aligned() const;
+  void choose_touches(SpreadShape& spread, bool streaming);
+  std::array<const std::byte*, kMaxTouches> touched(const RunArgs& args, const RowBlock& rows, const Spot& at,
+                                                    int64_t planes) const;
+  bool touches_operand(int k) const;
   void start_block(Work& work) const;
   void run_tile(const RunArgs& args, Work& work, const RowBlock& rows, const Spot& at, int64_t planes) const;
   void sum_rows(const RunArgs& args, Work& work, const RowBlock& rows, const Spot& at, int64_t planes) const;
@@ -77,6 +81,7 @@ class ChannelFirstPool {
   std::unique_ptr<const SpreadKernel> spread_;
   std::unique_ptr<const WinnerKernel> winner_;
   bool join_cells_;
+  bool touches_cells_ = false;    // the result's lines, before they are overwritten
   int64_t planes_ = 1;            // of a tile
   bool planes_are_rows_ = false;  // a call takes one row of each plane instead of many rows of one plane
   int64_t window_row_bytes_ = 0, source_row_bytes_ = 0, winners_at_ = 0;

@@ -15,7 +15,10 @@
 namespace partita::jit {
 namespace {
 
-constexpr int64_t kBlockElements = 8192;  ///< of a row: with the rows beside it, it stays in the second-level cache
+/// Of a row: small where blocks share nothing, so that making and storing of cells overlap; else what blocks compute
+/// twice at their borders should stay small, too.
+constexpr int64_t kApartElements = 2048, kBlockElements = 8192;
+constexpr int64_t kPlaneBytes = 1 << 20;  ///< prepared windows of whole planes
 constexpr int64_t kLeastPeriods = 8;      ///< of a block: what blocks compute twice at their borders stays small
 
 }  // namespace
@@ -39,9 +42,10 @@ ChannelLastPool::ChannelLastPool(const Problem& problem, const Target& target)
   const int64_t lanes = isa_ == Isa::avx512 ? 16 : 8;
   pitch_ = (p_.g.channels + lanes - 1) / lanes * lanes * 4;
   const int64_t period = p_.g.strides[2] * p_.g.channels;
-  for (const ColumnBlock& columns :
-       p_.column_blocks(p_.g.strides[2] * even_part((p_.g.src[2] - 1) / p_.g.strides[2] + 1,
-                                                    std::max(kLeastPeriods, kBlockElements / period)))) {
+  for (const ColumnBlock& columns : p_.column_blocks(
+           p_.g.strides[2] *
+           even_part((p_.g.src[2] - 1) / p_.g.strides[2] + 1,
+                     std::max(kLeastPeriods, (p_.reach(2) == 1 ? kApartElements : kBlockElements) / period)))) {
     blocks_.emplace_back();
     static_cast<ColumnBlock&>(blocks_.back()) = columns;
   }
@@ -64,6 +68,8 @@ void ChannelLastPool::lay_out() {
   if (p_.maximum) {
     slots_z_ = std::min(p_.g.dst[0], p_.reach(0));
     slots_y_ = std::min(p_.g.dst[1], p_.reach(1));
+    // Otherwise each plane of cells would search the same windows again.
+    if (p_.reach(0) > 1 && slots_z_ * p_.g.dst[1] * window_row_bytes_ <= kPlaneBytes) slots_y_ = p_.g.dst[1];
     source_slots_ = p_.span(0) * p_.span(1);
   }
   window_slots_ = slots_z_ * slots_y_;
@@ -115,6 +121,8 @@ void ChannelLastPool::make_kernels(bool large_result) {
                      .winners_at = winners_at_,
                      .cover_counts = {1}};
   if (p_.maximum) spread.cover_counts.assign(counts.begin(), counts.end());
+  const bool dense = pitch_ == g.channels * 4, may_stream = large_result && rows_aligned();
+  choose_touches(spread, may_stream);
   spread_ = std::make_unique<const SpreadKernel>(isa_, spread);
   for (CellRow& row : rows_) {
     row.spread.assign(static_cast<size_t>(spread_->row_entries()), 0);
@@ -127,7 +135,6 @@ void ChannelLastPool::make_kernels(bool large_result) {
   const auto walk = [&](int64_t cells, bool join, int64_t pitch) {
     return join ? RowWalk{cells * g.channels, Along::nothing, 0, true} : RowWalk{g.channels, Along::x, pitch, false};
   };
-  const bool dense = pitch_ == g.channels * 4, may_stream = large_result && rows_aligned();
   for (Block& b : blocks_) {
     const bool any = b.windows > 0;
     const RowWalk pooled = walk(b.windows, join_pooled_ && dense, pitch_);
@@ -206,11 +213,44 @@ void ChannelLastPool::run_rows(const RunArgs& args, Work& work, int64_t begin, i
                 .cells_row_bytes = 0,
                 .planes = 1,
                 .windows_plane_bytes = 0,
-                .cells_plane_bytes = 0});
+                .cells_plane_bytes = 0,
+                .touched = touched(args, n, row, *block)});
     stages_.run_back(streaming ? block->back.streaming : block->back.plain, args, work.cells,
                      {n, 0, row / g.src[1], row % g.src[1], block->cell}, join_cells_ ? 1 : block->cells);
   }
   if (streaming) end_streaming();
+}
+
+/// The result's row, what the back expression reads, and of the next row of cells the windows and source cells that
+/// come in.
+void ChannelLastPool::choose_touches(SpreadShape& spread, bool streaming) {
+  const int64_t period = p_.g.strides[2];
+  touches_cells_ = !streaming;
+  if (touches_cells_) spread.touches.push_back({p_.out[0].x * period, true});
+  const PoolOperand& gradient = p_.in[p_.maximum ? 1 : 0];
+  spread.touches.push_back({gradient.x, false});
+  if (p_.maximum) spread.touches.push_back({p_.in[0].x * period, false});
+  for (int k : p_.back_in)
+    if (const int64_t bytes = p_.in[static_cast<size_t>(k)].x * period;
+        spread.touches.size() < kMaxTouches && !(p_.maximum && k == 0))
+      spread.touches.push_back({bytes, false});
+}
+
+std::array<const std::byte*, kMaxTouches> ChannelLastPool::touched(const RunArgs& args, int64_t n, int64_t row,
+                                                                   const Block& b) const {
+  std::array<const std::byte*, kMaxTouches> list{};
+  size_t count = 0;
+  const int64_t z = row / p_.g.src[1], y = row % p_.g.src[1];
+  if (touches_cells_) list[count++] = p_.out[0].at(args.out[0], n, 0, z, y, b.cell);
+  const size_t gradient = p_.maximum ? 1 : 0;
+  const int64_t windows = std::min((y + p_.g.pads_begin[1]) / p_.g.strides[1] + 1, p_.g.dst[1] - 1);
+  list[count++] = p_.in[gradient].at(args.in[gradient], n, 0, std::min(z, p_.g.dst[0] - 1), windows, b.window);
+  if (p_.maximum) list[count++] = p_.in[0].at(args.in[0], n, 0, z, std::min(y + p_.span(1), p_.g.src[1] - 1), b.source);
+  for (int k : p_.back_in) {
+    const auto o = static_cast<size_t>(k);
+    if (count < kMaxTouches && !(p_.maximum && k == 0)) list[count++] = p_.in[o].at(args.in[o], n, 0, z, y, b.cell);
+  }
+  return list;
 }
 
 void ChannelLastPool::sum_row(const RunArgs& args, Work& work, int64_t n, int64_t row) const {

@@ -38,6 +38,9 @@ class ChannelLastPool {
   void make_rows();
   void make_kernels(bool large_result);
   bool rows_aligned() const;
+  void choose_touches(SpreadShape& spread, bool streaming);
+  std::array<const std::byte*, kMaxTouches> touched(const RunArgs& args, int64_t n, int64_t row,
+                                                    const Block& block) const;
   void lay_out();
   void run_rows(const RunArgs& args, Work& work, int64_t begin, int64_t end) const;
   void start_block(Work& work) const;
@@ -60,6 +63,7 @@ class ChannelLastPool {
   std::vector<int32_t> first_taps_, numbers_;
   std::unique_ptr<const SpreadKernel> spread_;
   std::unique_ptr<const WinnerKernel> winner_;
+  bool touches_cells_ = false;  // the result's lines, before they are overwritten
   bool join_pooled_, join_source_, join_cells_;
   int64_t pitch_ = 0;                  // bytes of a prepared window or source cell
   int64_t slots_z_ = 1, slots_y_ = 1;  // rows of windows kept

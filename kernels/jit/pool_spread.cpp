@@ -5,7 +5,8 @@
 //   Channel-first: vectors along the row; each takes its windows from whole vectors by a permutation.
 //   rdi call, rsi table row, r8 rows left, r9 windows of the plane, r10 cells of the plane, r11 planes left,
 //   r12 cells of the row, r13 numbers, r14 cells of the period, r15 periods left, rbp windows of the period,
-//   rbx their channels, rcx channel offset, rax row of windows, rdx its first tap.
+//   rbx their channels, rcx channel offset, rax row of windows, rdx its first tap; the stack holds the touched
+//   addresses.
 #include "kernels/jit/pool_spread.hpp"
 
 #include <algorithm>
@@ -33,7 +34,14 @@ SpreadKernel::SpreadKernel(Isa isa, const SpreadShape& shape) : Emitter(isa), sh
   mov(r10, ptr[rdi + offsetof(SpreadCall, cells)]);
   mov(r11, ptr[rdi + offsetof(SpreadCall, planes)]);
   mov(r13, ptr[rdi + offsetof(SpreadCall, numbers)]);
+  const int touched = static_cast<int>(shape.touches.size()) * 8;
+  sub(rsp, touched);
+  for (int k = 0; k < touched; k += 8) {
+    mov(rax, ptr[rdi + static_cast<int>(offsetof(SpreadCall, touched)) + k]);
+    mov(ptr[rsp + k], rax);
+  }
   emit_planes();
+  add(rsp, touched);
   for (size_t k = saved.size(); k-- > 0;) pop(saved[k]);
   vzeroupper();
   ret();
@@ -84,9 +92,22 @@ void SpreadKernel::emit_row(int covers) {
   mov(r15, ptr[rdi + offsetof(SpreadCall, periods)]);
   align(16);
   L(next);
+  emit_touches();
   shape_.channel_last ? emit_channels(covers) : emit_along_row(covers);
   dec(r15);
   jnz(next, T_NEAR);
+}
+
+/// The spread itself works on the nearest cache; meanwhile memory can bring what comes next.
+void SpreadKernel::emit_touches() {
+  for (size_t k = 0; k < shape_.touches.size(); ++k) {
+    const auto slot = ptr[rsp + 8 * static_cast<int>(k)];
+    mov(rax, slot);
+    for (int64_t at = 0; at < shape_.touches[k].bytes; at += 64)
+      shape_.touches[k].written ? prefetchw(ptr[rax + disp(at)]) : prefetcht1(ptr[rax + disp(at)]);
+    add(rax, disp(shape_.touches[k].bytes));
+    mov(slot, rax);
+  }
 }
 
 void SpreadKernel::emit_channels(int covers) {

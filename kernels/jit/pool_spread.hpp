@@ -10,18 +10,26 @@
 
 namespace partita::jit {
 
+/// Memory that is asked for while cells are made: so many bytes each period, `written`: to be overwritten.
+struct Touch {
+  int64_t bytes = 0;
+  bool written = false;
+};
+constexpr size_t kMaxTouches = 6;
+
 /// How cells lie to windows along x, and how both lie in scratch memory (f32).
 struct SpreadShape {
   bool maximum = false;
   bool channel_last = false;
   int64_t kernel = 1, stride = 1, dilation = 1;
-  int64_t lead = 0;               ///< cells of the first period that lie before the first cell
-  int64_t reach = 1;              ///< windows over a cell of a period at the most
-  int64_t window_bytes = 4;       ///< channel-last: from window to window
-  int64_t cell_bytes = 4;         ///< channel-last: from cell to cell
-  int64_t vectors = 1;            ///< channel-last: of a cell; channel-first: of a vector of periods that are stored
-  int64_t winners_at = 0;         ///< maximum: from a row of gradients to its winning taps (s32)
-  std::vector<int> cover_counts;  ///< rows of windows over a row of cells: the numbers that occur
+  int64_t lead = 0;          ///< cells of the first period that lie before the first cell
+  int64_t reach = 1;         ///< windows over a cell of a period at the most
+  int64_t window_bytes = 4;  ///< channel-last: from window to window
+  int64_t cell_bytes = 4;    ///< channel-last: from cell to cell
+  int64_t vectors = 1;       ///< channel-last: of a cell; channel-first: of a vector of periods that are stored
+  int64_t winners_at = 0;    ///< maximum: from a row of gradients to its winning taps (s32)
+  std::vector<int> cover_counts = {};  ///< rows of windows over a row of cells: the numbers that occur
+  std::vector<Touch> touches = {};     ///< at most kMaxTouches
 };
 
 /// Row r of `rows` is {covers, then for each: byte distance of the row of windows from `windows`, 4 * its first tap}.
@@ -36,6 +44,7 @@ struct SpreadCall {
   int64_t periods;  ///< channel-first: vectors of periods
   int64_t cells_row_bytes;
   int64_t planes, windows_plane_bytes, cells_plane_bytes;
+  std::array<const std::byte*, kMaxTouches> touched = {};  ///< where the touches start; any address will do
 };
 
 class SpreadKernel : private Emitter {
@@ -51,6 +60,7 @@ class SpreadKernel : private Emitter {
   int64_t tap_of(int64_t cell, int64_t back) const;
   int64_t window_of(int64_t cell) const { return (shape_.lead + cell) / shape_.stride; }
   void emit_planes();
+  void emit_touches();
   void emit_row(int covers);
   void emit_channels(int covers);
   void emit_cell(int covers, int64_t cell, int count);
