@@ -14,6 +14,7 @@ namespace partita::jit {
 namespace {
 
 constexpr int64_t kTileElements = 4096;   ///< cells of a tile: with what they are made from, they stay in the caches
+constexpr int64_t kDeepElements = 32768;  ///< the same where windows reach over several planes of a volume
 constexpr int64_t kPlaneElements = 8192;  ///< the same for tiles of several planes, margins of rows included
 
 int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
@@ -36,6 +37,7 @@ ChannelFirstPool::ChannelFirstPool(const Problem& problem, const Target& target)
       lanes_(isa_ == Isa::avx512 ? 16 : 8),
       join_cells_(stages_.joinable_cells()) {
   make_tiles();
+  choose_steps();
   make_row_blocks();
   lay_out();
   make_kernels(exceeds_cache(problem));
@@ -53,10 +55,11 @@ void ChannelFirstPool::make_tiles() {
   }
   join_cells_ = join_cells_ && blocks_.size() == 1;
   const int64_t step_y = p_.g.strides[1];
+  const int64_t wanted = p_.reach(0) > 1 ? kDeepElements : kTileElements;
   int64_t together = rows;
-  if (rows * blocks_[0].cells > kTileElements)
+  if (rows * blocks_[0].cells > wanted)
     together = std::min(rows, step_y * even_part(rounded_up(rows, step_y) / step_y,
-                                                 std::max<int64_t>(1, kTileElements / blocks_[0].cells / step_y)));
+                                                 std::max<int64_t>(1, wanted / blocks_[0].cells / step_y)));
   for (int64_t first = 0; first < rows; first += together) {
     row_blocks_.emplace_back();
     row_blocks_.back().first = first;
@@ -65,6 +68,18 @@ void ChannelFirstPool::make_tiles() {
   if (row_blocks_.size() == 1 && blocks_.size() == 1)
     planes_ = std::clamp<int64_t>(kPlaneElements / (rows * (width + 2 * lanes_)), 1, p_.g.channels);
   planes_are_rows_ = planes_ * p_.g.strides[1] > p_.g.src[1];
+}
+
+/// A row is one step where it is short.
+void ChannelFirstPool::choose_steps() {
+  const int64_t stride = p_.g.strides[2], together = 4;
+  const int64_t row = stride <= SpreadKernel::kPhases ? (blocks_[0].periods + lanes_ - 1) / lanes_ * stride
+                                                      : (blocks_[0].cells + lanes_ - 1) / lanes_;
+  step_vectors_ = row <= SpreadKernel::kMostVectors ? row : (together + stride - 1) / stride * stride;
+}
+
+int64_t ChannelFirstPool::steps(const Block& block) const {
+  return (block.cells + step_vectors_ * lanes_ - 1) / (step_vectors_ * lanes_);
 }
 
 void ChannelFirstPool::make_row_blocks() {
@@ -152,10 +167,10 @@ void ChannelFirstPool::add_windows(RowBlock& block, const std::vector<std::vecto
 void ChannelFirstPool::lay_out() {
   int64_t windows = 0, source = 0, cells = 0, stored = 0, slots = 0;
   for (const Block& b : blocks_) {
-    windows = std::max(windows, p_.reach(2) + rounded_up(b.periods, lanes_) + 2 * lanes_);
+    windows = std::max(windows, p_.reach(2) + steps(b) * step_vectors_ * lanes_ / p_.g.strides[2] + 2 * lanes_);
     source = std::max(source, (rounded_up(b.windows, lanes_) + lanes_) * p_.g.strides[2] + p_.span(2));
     cells = std::max(cells, b.cells);
-    stored = std::max(stored, rounded_up(b.periods, lanes_) * p_.g.strides[2]);
+    stored = std::max(stored, steps(b) * step_vectors_ * lanes_);
   }
   int64_t rows = 0;
   for (const RowBlock& block : row_blocks_) {
@@ -176,22 +191,15 @@ void ChannelFirstPool::lay_out() {
 
 void ChannelFirstPool::make_kernels(bool large_result) {
   const PoolGeometry& g = p_.g;
-  int64_t most_periods = 0, most_cells = 0;
-  for (const Block& b : blocks_) {
-    most_periods = std::max(most_periods, b.periods);
-    most_cells = std::max(most_cells, b.cells);
-  }
   SpreadShape spread{.maximum = p_.maximum,
                      .kernel = g.kernel[2],
                      .stride = g.strides[2],
                      .dilation = g.dilations[2],
                      .lead = p_.lead(),
                      .reach = p_.reach(2),
-                     .vectors = g.strides[2],
+                     .vectors = step_vectors_,
                      .winners_at = winners_at_,
                      .cover_counts = {1}};
-  // A row within one vector of periods: what lies behind the row need not be made.
-  if (most_periods <= lanes_) spread.vectors = std::min(spread.vectors, (most_cells + lanes_ - 1) / lanes_);
   if (p_.maximum) {
     spread.cover_counts.clear();
     for (const RowBlock& block : row_blocks_)
@@ -237,11 +245,11 @@ bool ChannelFirstPool::touches_operand(int k) const {
 /// The tile's result, what the back expression reads, and the next tile's windows and source cells. Tiles of joined
 /// rows lie in one piece.
 void ChannelFirstPool::choose_touches(SpreadShape& spread, bool streaming) {
-  const int64_t cells = spread.vectors * lanes_;
+  const int64_t cells = std::min(step_vectors_ * lanes_, blocks_[0].cells);
   touches_cells_ = !streaming && join_cells_;
   if (touches_cells_) spread.touches.push_back({cells * p_.out[0].x, true});
   const PoolOperand& gradient = p_.in[p_.maximum ? 1 : 0];
-  spread.touches.push_back({lanes_ * gradient.x / p_.g.strides[1], false});
+  spread.touches.push_back({cells * gradient.x / (p_.g.strides[1] * p_.g.strides[2]), false});
   if (p_.maximum) spread.touches.push_back({cells * p_.in[0].x, false});
   for (int k : p_.back_in)
     if (join_cells_ && touches_operand(k) && spread.touches.size() < kMaxTouches)
@@ -348,7 +356,7 @@ void ChannelFirstPool::run_tile(const RunArgs& args, Work& work, const RowBlock&
               .rows = rows.spread.data(),
               .numbers = numbers_.data(),
               .row_count = rows.count,
-              .periods = (b.periods + lanes_ - 1) / lanes_,
+              .periods = steps(b),
               .cells_row_bytes = b.cells * 4,
               .planes = planes,
               .windows_plane_bytes = window_plane_bytes_,

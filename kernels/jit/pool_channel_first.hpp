@@ -51,6 +51,8 @@ class ChannelFirstPool {
   };
 
   void make_tiles();
+  void choose_steps();
+  int64_t steps(const Block& block) const;
   void make_row_blocks();
   void add_sums(RowBlock& block, const std::vector<std::vector<RowCover>>& covers);
   void add_windows(RowBlock& block, const std::vector<std::vector<RowCover>>& covers);
@@ -81,6 +83,7 @@ class ChannelFirstPool {
   std::unique_ptr<const SpreadKernel> spread_;
   std::unique_ptr<const WinnerKernel> winner_;
   bool join_cells_;
+  int64_t step_vectors_ = 1;      // of cells that the spread makes in one step
   bool touches_cells_ = false;    // the result's lines, before they are overwritten
   int64_t planes_ = 1;            // of a tile
   bool planes_are_rows_ = false;  // a call takes one row of each plane instead of many rows of one plane

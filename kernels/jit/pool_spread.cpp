@@ -2,7 +2,8 @@
 // Code of the spread. Cell i of a period (a stride's worth of cells) is reached by the windows window_of(i),
 // window_of(i) - 1, .. `reach` of them; which tap it is of each follows from i alone.
 //   Channel-last: vectors of channels, cell after cell.
-//   Channel-first: vectors along the row; each takes its windows from whole vectors by a permutation.
+//   Channel-first, strides up to 2: vectors of periods, one for each cell of a period; interleaved for the row.
+//   Channel-first, longer strides: vectors along the row; each takes its windows from whole vectors by a permutation.
 //   rdi call, rsi table row, r8 rows left, r9 windows of the plane, r10 cells of the plane, r11 planes left,
 //   r12 cells of the row, r13 numbers, r14 cells of the period, r15 periods left, rbp windows of the period,
 //   rbx their channels, rcx channel offset, rax row of windows, rdx its first tap; the stack holds the touched
@@ -93,7 +94,10 @@ void SpreadKernel::emit_row(int covers) {
   align(16);
   L(next);
   emit_touches();
-  shape_.channel_last ? emit_channels(covers) : emit_along_row(covers);
+  if (shape_.channel_last)
+    emit_channels(covers);
+  else
+    shape_.stride <= kPhases ? emit_phases(covers) : emit_along_row(covers);
   dec(r15);
   jnz(next, T_NEAR);
 }
@@ -176,6 +180,54 @@ void SpreadKernel::add_channels(const Xmm& sum, int64_t tap, int64_t at, bool& s
   started = true;
 }
 
+/// One vector of sums for each cell of a period; they are interleaved when they are stored.
+void SpreadKernel::emit_phases(int covers) {
+  const int64_t count = shape_.vectors;
+  std::array<bool, kMostVectors> started{};
+  mov(rbx, rbp);
+  for (int r = 0; r < covers; ++r) {
+    mov(eax, dword[rsi + 4 + 8 * r]);
+    if (shape_.maximum) mov(edx, dword[rsi + 8 + 8 * r]);
+    for (int64_t v = 0; v < count; ++v)
+      for (int64_t cell = v % shape_.stride, back = 0; back < shape_.reach; ++back) {
+        const int64_t tap = tap_of(cell, back);
+        const int64_t at = (window_of(cell) - back + shape_.reach - 1) * 4 + v / shape_.stride * bytes();
+        if (tap >= 0) add_channels(vec(static_cast<int>(v)), tap, at, started[static_cast<size_t>(v)]);
+      }
+  }
+  for (int64_t v = 0; v < count; ++v) {
+    const Xmm sum = vec(static_cast<int>(v));
+    if (!started[static_cast<size_t>(v)]) broadcast_bits(sum, 0);
+    if (shape_.stride == 1) vmovups(ptr[r14 + disp(v * bytes())], sum);
+    if (shape_.stride == 2 && v % 2 == 1) interleave(vec(static_cast<int>(v) - 1), sum, (v - 1) * bytes());
+  }
+  add(rbp, disp(count / shape_.stride * bytes()));
+  add(r14, disp(count * bytes()));
+}
+
+/// Stores even[0], odd[0], even[1], odd[1], ..; overwrites `even`.
+void SpreadKernel::interleave(const Xmm& even, const Xmm& odd, int64_t at) {
+  const auto first = ptr[r14 + disp(at)], second = ptr[r14 + disp(at + bytes())];
+  const Xmm low = scratch(0), high = scratch(1);
+  if (!wide()) {
+    vunpcklps(low, even, odd);
+    vunpckhps(high, even, odd);
+    vperm2f128(perm(even), perm(low), perm(high), 0x20);
+    vmovups(first, even);
+    vperm2f128(perm(even), perm(low), perm(high), 0x31);
+    return vmovups(second, even);
+  }
+  Pattern order[2];
+  for (int32_t l = 0; l < lanes(); ++l)
+    for (int32_t half : {0, 1}) order[half].push_back((l + half * lanes()) / 2 + (l % 2) * lanes());
+  vmovups(low, pattern(order[0]));
+  vpermi2ps(Zmm(low.getIdx()), Zmm(even.getIdx()), Zmm(odd.getIdx()));
+  vmovups(first, low);
+  vmovups(high, pattern(order[1]));
+  vpermi2ps(Zmm(high.getIdx()), Zmm(even.getIdx()), Zmm(odd.getIdx()));
+  vmovups(second, high);
+}
+
 void SpreadKernel::emit_along_row(int covers) {
   for (int64_t first = 0; first < shape_.vectors; first += kTogether) {
     const int count = static_cast<int>(std::min<int64_t>(kTogether, shape_.vectors - first));
@@ -203,7 +255,7 @@ void SpreadKernel::emit_along_row(int covers) {
       vmovups(ptr[r14 + disp((first + v) * bytes())], vec(v));
     }
   }
-  add(rbp, disp(bytes()));
+  add(rbp, disp(shape_.vectors / shape_.stride * bytes()));
   add(r14, disp(shape_.vectors * bytes()));
 }
 
@@ -219,16 +271,8 @@ void SpreadKernel::emit_vector(int64_t j, const Xmm& sum, bool& started) {
     if (live == 0) continue;
     const auto from = ptr[rax + disp((window_of(first) - back + shape_.reach - 1) * 4)];
     const Xmm to = started ? scratch(0) : sum;
-    if (shape_.stride == 1) {
-      if (started) {
-        vaddps(sum, sum, from);
-        continue;
-      }
-      vmovups(to, from);
-    } else {
-      vmovups(scratch(1), pattern(windows));
-      vpermps(perm(to), perm(scratch(1)), from);
-    }
+    vmovups(scratch(1), pattern(windows));
+    vpermps(perm(to), perm(scratch(1)), from);
     if (live < lanes()) vandps(to, to, pattern(mask));
     if (started) vaddps(sum, sum, to);
     started = true;
@@ -238,11 +282,10 @@ void SpreadKernel::emit_vector(int64_t j, const Xmm& sum, bool& started) {
 /// Adds the gradients whose winning tap is the cell; scratch 3 holds the row's first tap in every lane.
 void SpreadKernel::emit_winner_vector(int64_t j, const Xmm& sum) {
   const int64_t first = j * lanes();
-  const bool shuffles = shape_.stride > 1;
   const Xmm won = scratch(0), order = scratch(1), tap = scratch(2);
   Pattern windows, taps;
   for (int l = 0; l < lanes(); ++l) windows.push_back(static_cast<int32_t>(window_of(first + l) - window_of(first)));
-  if (shuffles) vmovups(order, pattern(windows));
+  vmovups(order, pattern(windows));
   for (int64_t back = 0; back < shape_.reach; ++back) {
     taps.clear();
     for (int l = 0; l < lanes(); ++l) {
@@ -251,28 +294,15 @@ void SpreadKernel::emit_winner_vector(int64_t j, const Xmm& sum) {
     }
     if (std::count(taps.begin(), taps.end(), kNever) == lanes()) continue;
     const int64_t at = (window_of(first) - back + shape_.reach - 1) * 4;
-    const auto gradients = ptr[rax + disp(at)], winners = ptr[rax + disp(at + shape_.winners_at)];
     vpaddd(tap, scratch(3), pattern(taps));
+    vpermps(perm(won), perm(order), ptr[rax + disp(at + shape_.winners_at)]);
     if (wide()) {
-      if (shuffles)
-        vpermps(perm(won), perm(order), winners);
-      else
-        vmovups(won, winners);
       vpcmpeqd(k1, won, tap);
-      if (shuffles) vpermps(perm(won), perm(order), gradients);
-      shuffles ? vaddps(sum | k1, sum, won) : vaddps(sum | k1, sum, gradients);
-      continue;
-    }
-    if (shuffles)
-      vpermps(perm(won), perm(order), winners);
-    else
-      vmovups(won, winners);
-    vpcmpeqd(tap, won, tap);
-    if (shuffles) {
-      vpermps(perm(won), perm(order), gradients);
-      vandps(won, won, tap);
+      vpermps(perm(won) | k1 | T_z, perm(order), ptr[rax + disp(at)]);
     } else {
-      vandps(won, tap, gradients);
+      vpcmpeqd(tap, won, tap);
+      vpermps(perm(won), perm(order), ptr[rax + disp(at)]);
+      vandps(won, won, tap);
     }
     vaddps(sum, sum, won);
   }
