@@ -9,13 +9,43 @@ add_library(partita_test_support OBJECT ${support})
 target_link_libraries(partita_test_support PUBLIC partita_objects GTest::gmock)
 target_compile_definitions(partita_test_support PUBLIC PARTITA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 
-foreach(folder api errors golden io kernels ops passes patterns unit)
+# Removes those that are named jit_.. or look inside kernels/jit.
+function(leave_out_tests_of_generated_code list)
+  list(FILTER ${list} EXCLUDE REGEX "/jit_[a-z0-9_]+[.]cpp$")
+  foreach(source IN LISTS ${list})
+    file(STRINGS ${source} inside REGEX "#include \"kernels/jit/")
+    if(inside)
+      list(REMOVE_ITEM ${list} ${source})
+    endif()
+  endforeach()
+  set(${list} ${${list}} PARENT_SCOPE)
+endfunction()
+
+foreach(folder api errors golden io kernels ops passes patterns runtime unit)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS tests/${folder}/*.cpp)
+  if(NOT PARTITA_JIT)
+    leave_out_tests_of_generated_code(sources)
+  endif()
+  if(PARTITA_SANITIZE)
+    list(FILTER sources EXCLUDE REGEX "/allocation_test[.]cpp$")   # replaces `new`, as sanitizers do
+  endif()
   add_executable(${folder}_tests ${sources})
   target_link_libraries(${folder}_tests PRIVATE partita_test_support partita_objects GTest::gmock_main)
   gtest_discover_tests(${folder}_tests DISCOVERY_TIMEOUT 60 TEST_PREFIX ${folder}.
                        WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 endforeach()
+
+# The same graphs with less than the machine has: the results stay within tolerance of the references. The variable is
+# read once a process, so each value is a run of its own.
+foreach(isa avx2 any)
+  add_test(NAME golden.data_graphs_with_max_isa_${isa}
+           COMMAND golden_tests --gtest_brief=1 --gtest_filter=*/data_graph.agrees_*
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(golden.data_graphs_with_max_isa_${isa} PROPERTIES ENVIRONMENT "PARTITA_MAX_ISA=${isa}")
+endforeach()
+
+# What `./dev test --no-jit` builds.
+add_custom_target(tests_that_run_kernels DEPENDS kernels_tests passes_tests runtime_tests unit_tests)
 
 # The command is tested from outside.
 target_compile_definitions(api_tests PRIVATE PARTITA_COMMAND="$<TARGET_FILE:partita_cli>")
@@ -35,3 +65,5 @@ if(NOT PARTITA_SANITIZE)
                    -D generator=${CMAKE_GENERATOR} -D compiler=${CMAKE_CXX_COMPILER}
                    -P ${PROJECT_SOURCE_DIR}/cmake/test_installed_package.cmake)
 endif()
+
+include(cmake/bench.cmake)

@@ -31,8 +31,8 @@ struct Run {
 
 /// What kernels are made for.
 struct Target {
-  Isa isa = Isa::any;       ///< best instruction set to use
-  int threads = 1;          ///< threads that will execute
+  Isa isa = Isa::any;  ///< best instruction set to use
+  int threads = 1;     ///< threads that will execute
   FpMath fpmath = FpMath::strict;
 };
 
@@ -43,6 +43,9 @@ struct Kernel {
   /// Null where the kernel can do it, otherwise the reason.
   const char* (*refuse)(const Problem&, const Target&);
   Result<Run> (*make)(const Problem&, const Target&);
+  /// An output may lie over an operand that only `back` loads, at the same places: an element's operands are loaded
+  /// before the element is stored, and never again.
+  bool in_place = false;
 };
 
 /// The table of one kind of step, best row first (kernels/tables.cpp).

@@ -32,25 +32,31 @@ constexpr Kernel reference_row(const char* name, StepKind step) {
 }
 
 constexpr Kernel interpreter_row(const char* name, StepKind step) {
-  return {name, step, Isa::any, refuse_interpreted, make_interpreted};
+  return {name, step, Isa::any, refuse_interpreted, make_interpreted, true};
 }
 
 #if PARTITA_JIT
 /// A generated kernel in the instructions of its row, also where the target has better ones.
 template <Result<Run> (*make)(const Problem&, const Target&), Isa isa>
-constexpr Kernel jit_row(const char* name, StepKind step, const char* (*refuse)(const Problem&, const Target&)) {
-  return {name, step, isa, refuse, [](const Problem& problem, const Target& target) {
+constexpr Kernel jit_row(const char* name, StepKind step, const char* (*refuse)(const Problem&, const Target&),
+                         bool in_place = false) {
+  return {name,
+          step,
+          isa,
+          refuse,
+          [](const Problem& problem, const Target& target) {
             Target own = target;
             own.isa = isa;
             return make(problem, own);
-          }};
+          },
+          in_place};
 }
 #endif
 
 constexpr std::array kLoop = {
 #if PARTITA_JIT
-    jit_row<jit::make_flat, Isa::avx512>("loop_any_jit_avx512", StepKind::loop, jit::refuse_flat),
-    jit_row<jit::make_flat, Isa::avx2>("loop_any_jit_avx2", StepKind::loop, jit::refuse_flat),
+    jit_row<jit::make_flat, Isa::avx512>("loop_any_jit_avx512", StepKind::loop, jit::refuse_flat, true),
+    jit_row<jit::make_flat, Isa::avx2>("loop_any_jit_avx2", StepKind::loop, jit::refuse_flat, true),
 #endif
     interpreter_row("loop_any_interpreter", StepKind::loop),
 };
@@ -65,9 +71,9 @@ constexpr std::array kPoolForward = {
 constexpr std::array kPoolBackward = {
 #if PARTITA_JIT
     jit_row<jit::make_pool_backward, Isa::avx512>("pool_backward_any_jit_avx512", StepKind::pool_backward,
-                                                  jit::refuse_pool_backward),
+                                                  jit::refuse_pool_backward, true),
     jit_row<jit::make_pool_backward, Isa::avx2>("pool_backward_any_jit_avx2", StepKind::pool_backward,
-                                                jit::refuse_pool_backward),
+                                                jit::refuse_pool_backward, true),
 #endif
     native_row<onednn::plan_pool_backward>("pool_backward_float_onednn", StepKind::pool_backward),
     float_row<onednn::plan_pool_backward>("pool_backward_any_onednn_f32", StepKind::pool_backward),
@@ -78,9 +84,9 @@ constexpr std::array kPoolBackward = {
 constexpr std::array kMaxPoolBackward = {
 #if PARTITA_JIT
     jit_row<jit::make_pool_backward, Isa::avx512>("max_pool_backward_any_jit_avx512", StepKind::max_pool_backward,
-                                                  jit::refuse_pool_backward),
+                                                  jit::refuse_pool_backward, true),
     jit_row<jit::make_pool_backward, Isa::avx2>("max_pool_backward_any_jit_avx2", StepKind::max_pool_backward,
-                                                jit::refuse_pool_backward),
+                                                jit::refuse_pool_backward, true),
 #endif
     native_row<onednn::plan_max_pool_backward>("max_pool_backward_float_onednn", StepKind::max_pool_backward),
     float_row<onednn::plan_max_pool_backward>("max_pool_backward_any_onednn_f32", StepKind::max_pool_backward),

@@ -59,36 +59,75 @@ size_t place(std::vector<Lifetime> list, Program& p) {
   return end;
 }
 
-/// An output of a loop may take the place of an input that is read at the same places and never again. The loop loads
-/// all operands of a run before it stores one.
-void find_inplace(Program& p) {
-  std::vector<bool> taken(p.buffers.size(), false);
-  for (size_t s = 0; s < p.steps.size(); ++s) {
-    const Step& step = p.steps[s];
-    if (step.problem.step != StepKind::loop) continue;
-    for (size_t o = 0; o < step.out.size(); ++o) {
-      const TensorDesc& out = step.problem.out[o];
-      const Buffer& to = p.buffers[static_cast<size_t>(step.out[o])];
-      if (to.role != Buffer::Role::output || elements(out.dims) != to.desc.elements()) continue;
-      for (size_t k = 0; k < step.in.size(); ++k) {
-        const int b = step.in[k];
-        const TensorDesc& in = step.problem.in[k];
-        const Buffer& from = p.buffers[static_cast<size_t>(b)];
-        const bool fits = from.role == Buffer::Role::input && !taken[static_cast<size_t>(b)] &&
-                          from.desc.property != Property::constant && bits_of(in.dtype) == bits_of(out.dtype) &&
-                          bits_of(in.dtype) >= 8 && in.dims == out.dims && in.strides == out.strides &&
-                          in.offset == out.offset;
-        if (!fits) continue;
-        bool last_use = std::count(step.in.begin(), step.in.end(), b) == 1;
-        for (size_t later = s + 1; later < p.steps.size(); ++later) last_use = last_use && !p.steps[later].reads(b);
-        if (!last_use) continue;
-        taken[static_cast<size_t>(b)] = true;
-        p.inplace.emplace_back(from.tensor, to.tensor);
-        break;
+size_t most_operands(const Program& p) {
+  size_t most = 0;
+  for (const Step& step : p.steps) most = std::max(most, step.in.size() + step.out.size());
+  return most;
+}
+
+bool has(const Expr& expr, ExprOp op, size_t operand) {
+  return std::any_of(expr.code.begin(), expr.code.end(),
+                     [&](const Instr& in) { return in.op == op && static_cast<size_t>(in.imm) == operand; });
+}
+
+/// Operands that the walk of the step itself reads, wherever it likes; the expressions have the others.
+size_t walked_operands(StepKind step) {
+  switch (step) {
+    case StepKind::loop: return 0;
+    case StepKind::max_pool_backward: return 2;
+    default: return 1;
+  }
+}
+
+/// True where operand `k` is read only by the expression that makes the result.
+bool read_for_the_result(const Problem& p, size_t k) {
+  return k >= walked_operands(p.step) && has(p.back, ExprOp::load, k) && !has(p.front, ExprOp::load, k);
+}
+
+class InPlace {
+ public:
+  explicit InPlace(Program& program) : p_(program), taken_(program.buffers.size(), false) {}
+
+  /// An output may take the place of an input that is read at the same places and never again, where the kernel loads
+  /// what it needs of an element before it stores the element.
+  void run() {
+    for (size_t s = 0; s < p_.steps.size(); ++s) {
+      const Step& step = p_.steps[s];
+      if (!step.picked.kernel || !step.picked.kernel->in_place) continue;
+      for (size_t o = 0; o < step.out.size(); ++o) {
+        const Buffer& to = buffer(step.out[o]);
+        if (to.role != Buffer::Role::output || !has(step.problem.back, ExprOp::store, o)) continue;
+        if (elements(step.problem.out[o].dims) != to.desc.elements()) continue;
+        for (size_t k = 0; k < step.in.size(); ++k) {
+          if (!may_share(s, k, step.problem.out[o])) continue;
+          taken_[static_cast<size_t>(step.in[k])] = true;
+          p_.inplace.emplace_back(buffer(step.in[k]).tensor, to.tensor);
+          break;
+        }
       }
     }
   }
-}
+
+ private:
+  const Buffer& buffer(int b) const { return p_.buffers[static_cast<size_t>(b)]; }
+
+  /// Operand `k` of step `s` may be overwritten by the output.
+  bool may_share(size_t s, size_t k, const TensorDesc& out) const {
+    const Step& step = p_.steps[s];
+    const int b = step.in[k];
+    if (b == Step::kNoBuffer || !read_for_the_result(step.problem, k)) return false;
+    const TensorDesc& in = step.problem.in[k];
+    if (in.dims != out.dims || in.strides != out.strides || in.offset != out.offset) return false;
+    if (bits_of(in.dtype) != bits_of(out.dtype) || bits_of(in.dtype) < 8) return false;
+    if (buffer(b).role != Buffer::Role::input || buffer(b).desc.property == Property::constant) return false;
+    if (taken_[static_cast<size_t>(b)] || std::count(step.in.begin(), step.in.end(), b) != 1) return false;
+    return std::none_of(p_.steps.begin() + static_cast<long>(s) + 1, p_.steps.end(),
+                        [&](const Step& later) { return later.reads(b); });
+  }
+
+  Program& p_;
+  std::vector<bool> taken_;  // inputs given away
+};
 
 }  // namespace
 
@@ -108,8 +147,11 @@ void plan_memory(Program& program) {
   program.scratch_offset = place(lifetimes(program), program);
   size_t scratch = 0;
   for (const Step& step : program.steps) scratch = std::max(scratch, aligned(step.run.scratch_bytes));
-  program.arena_bytes = program.scratch_offset + scratch;
-  find_inplace(program);
+  program.pointers_offset = program.scratch_offset + scratch;
+  program.addresses = program.buffers.size() + most_operands(program);
+  const bool many = program.addresses > Program::kPointersOnStack;
+  program.arena_bytes = program.pointers_offset + (many ? aligned(program.addresses * sizeof(void*)) : 0);
+  InPlace(program).run();
 }
 
 }  // namespace partita

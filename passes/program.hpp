@@ -35,19 +35,24 @@ struct Step {
 };
 
 struct Program {
+  /// So many addresses an execution keeps on its stack; more of them lie in the arena.
+  static constexpr size_t kPointersOnStack = 256;
+
   std::vector<Buffer> buffers;
   std::vector<Step> steps;
   std::vector<int> inputs, outputs;  ///< buffers of the ports
-  size_t arena_bytes = 0;            ///< temporaries and, behind them, the scratch of the hungriest step
-  size_t scratch_offset = 0;
+  /// Temporaries, behind them the scratch of the hungriest step, behind it addresses that do not fit the stack.
+  size_t arena_bytes = 0;
+  size_t scratch_offset = 0, pointers_offset = 0;
+  size_t addresses = 0;  ///< how many an execution needs: of the buffers, and of the operands of one step
   std::vector<std::pair<uint64_t, uint64_t>> inplace;  ///< tensor ids (input, output) that may share memory
 };
 
 /// What a step does, for a person: operators, then the expressions.
 std::string text_of(const Step& step);
 
-/// Operators to steps; element-wise work becomes loops.
-Result<Program> lower(const Subgraph& graph);
+/// Operators to steps; element-wise work becomes loops, and so do reductions where the target gets generated code.
+Result<Program> lower(const Subgraph& graph, const Target& target);
 /// Joins loops with the loops and pooling steps they read from or feed, so that data is walked once.
 void fuse_loops(Program& program);
 /// Chooses a kernel for every step and makes it.

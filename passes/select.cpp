@@ -3,6 +3,7 @@
 #include "passes/program.hpp"
 #include "src/base/check.hpp"
 #include "src/base/env.hpp"
+#include "src/base/perf_map.hpp"
 #include "src/base/text.hpp"
 
 namespace partita {
@@ -17,11 +18,22 @@ std::string_view forced_kernel(StepKind step) {
   return {};
 }
 
+/// "loop_any_jit_avx512:ReLUBackward+Add"
+std::string code_name(const Step& step) {
+  std::string name = step.picked.kernel->name;
+  for (const std::string& o : step.ops) name += (&o == &step.ops[0] ? ':' : '+') + o.substr(0, o.find(' '));
+  return name;
+}
+
 }  // namespace
 
 Status select_kernels(Program& program, const Target& target) {
   for (Step& step : program.steps) {
-    PT_ASSIGN(step.picked, pick_kernel(step.problem, target, forced_kernel(step.problem.step)).at(text_of(step)));
+    auto picked = pick_kernel(step.problem, target, forced_kernel(step.problem.step));
+    if (!picked.ok()) return std::move(picked).take_status().at(text_of(step));
+    step.picked = std::move(picked).value();
+    std::optional<CodeName> name;
+    if (perf_map_wanted()) name.emplace(code_name(step));
     PT_ASSIGN(step.run, step.picked.kernel->make(step.problem, target).at(step.picked.kernel->name));
   }
   return {};

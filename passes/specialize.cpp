@@ -29,16 +29,17 @@ void settle_layout(logical_tensor& t) {
 }
 
 Status check_given(const logical_tensor& port, const logical_tensor& t, bool input) {
-  const std::string what = str(input ? "input" : "output", " tensor ", t.id, " (", t.text(), ")");
-  if (t.dtype == Dtype::undef) return fail(Code::invalid_arguments, what + ": the data type must be set");
-  if (t.dtype != port.dtype)
-    return fail(Code::invalid_arguments, str(what, ": the partition's port has type ", name_of(port.dtype)));
-  if (t.layout == Layout::undef) return fail(Code::invalid_arguments, what + ": the layout must be strided or any");
-  if (t.layout == Layout::opaque)
-    return fail(Code::invalid_arguments, str(what, ": layout id ", t.layout_id, " was not made by Partita"));
-  if (input && !t.shape_known()) return fail(Code::invalid_arguments, what + ": every dim of an input must be known");
+  const auto refused = [&](auto... why) {
+    return fail(Code::invalid_arguments,
+                str(input ? "input" : "output", " tensor ", t.id, " (", t.text(), "): ", why...));
+  };
+  if (t.dtype == Dtype::undef) return refused("the data type must be set");
+  if (t.dtype != port.dtype) return refused("the partition's port has type ", name_of(port.dtype));
+  if (t.layout == Layout::undef) return refused("the layout must be strided or any");
+  if (t.layout == Layout::opaque) return refused("layout id ", t.layout_id, " was not made by Partita");
+  if (input && !t.shape_known()) return refused("every dim of an input must be known");
   if (t.shape_known() && !checked_elements(t.dims))
-    return fail(Code::invalid_arguments, what + ": the dims are negative or their product is too large");
+    return refused("the dims are negative or their product is too large");
   return {};
 }
 
@@ -48,7 +49,8 @@ class Specializer {
 
   Result<Specialized> run() {
     PT_TRY(add_values());
-    for (size_t i = 0; i < p_.ops.size(); ++i) PT_TRY(add_op(i).at(place_of(p_.ops[i])));
+    for (size_t i = 0; i < p_.ops.size(); ++i)
+      if (Status s = add_op(i); !s.ok()) return std::move(s).at(place_of(p_.ops[i]));
     PT_TRY(check_sizes());
     return std::move(result_);
   }

@@ -5,6 +5,8 @@
 
 #include <bit>
 
+#include "src/base/perf_map.hpp"
+
 namespace partita::jit {
 namespace {
 
@@ -48,6 +50,7 @@ void Emitter::emit_constants() {
 
 const uint8_t* Emitter::finish() {
   readyRE();
+  add_to_perf_map(getCode(), getSize());
   return getCode();
 }
 

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "kernels/jit/pool_walk.hpp"
+#include "src/base/threads.hpp"
 
 namespace partita::jit {
 namespace {
@@ -320,8 +321,8 @@ Status ChannelFirstPool::operator()(const RunArgs& args) const {
   const int64_t tiles_of_planes = (p_.g.channels + planes_ - 1) / planes_, row_blocks = std::ssize(row_blocks_);
   const int64_t tiles = std::ssize(blocks_) * p_.g.batch * tiles_of_planes * row_blocks;
   const int64_t cost = blocks_[0].cells * row_blocks_[0].count * planes_;
-  for_each_part(threads_, tiles, cost, [&](int64_t part, int64_t begin, int64_t end) {
-    std::byte* scratch = static_cast<std::byte*>(args.scratch) + part * thread_bytes_;
+  const auto part = [&](int64_t begin, int64_t end, int number) {
+    std::byte* scratch = static_cast<std::byte*>(args.scratch) + number * thread_bytes_;
     Work work{scratch, scratch + source_at_, scratch + cells_at_, nullptr};
     for (int64_t i = begin; i < end; ++i) {
       const int64_t plane = i / row_blocks % tiles_of_planes * planes_, outer = i / row_blocks / tiles_of_planes;
@@ -334,7 +335,8 @@ Status ChannelFirstPool::operator()(const RunArgs& args) const {
                std::min(planes_, p_.g.channels - plane));
     }
     if (blocks_[0].whole.streaming) end_streaming();
-  });
+  };
+  parallel_for(tiles, cost, part, threads_);
   return {};
 }
 

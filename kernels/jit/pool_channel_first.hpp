@@ -76,7 +76,8 @@ class ChannelFirstPool {
   PoolPlan p_;
   PoolStages stages_;
   Isa isa_;
-  int64_t threads_, lanes_;
+  int threads_;
+  int64_t lanes_;
   std::vector<Block> blocks_;
   std::vector<RowBlock> row_blocks_;
   std::vector<int32_t> first_taps_, numbers_;

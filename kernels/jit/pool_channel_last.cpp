@@ -10,7 +10,7 @@
 #include <set>
 
 #include "kernels/jit/pool_walk.hpp"
-#include "src/base/dtype.hpp"
+#include "src/base/threads.hpp"
 
 namespace partita::jit {
 namespace {
@@ -168,12 +168,13 @@ bool ChannelLastPool::rows_aligned() const {
 
 Status ChannelLastPool::operator()(const RunArgs& args) const {
   const int64_t rows = static_cast<int64_t>(blocks_.size()) * p_.g.batch * p_.rows();
-  for_each_part(threads_, rows, blocks_[0].cells * p_.g.channels, [&](int64_t part, int64_t begin, int64_t end) {
-    std::byte* scratch = static_cast<std::byte*>(args.scratch) + part * thread_bytes_;
+  const auto part = [&](int64_t begin, int64_t end, int number) {
+    std::byte* scratch = static_cast<std::byte*>(args.scratch) + number * thread_bytes_;
     auto* tags = reinterpret_cast<int64_t*>(scratch + tags_at_);
     Work work{tags, tags + window_slots_, scratch + windows_at_, scratch + source_at_, scratch + cells_at_, nullptr};
     run_rows(args, work, begin, end);
-  });
+  };
+  parallel_for(rows, blocks_[0].cells * p_.g.channels, part, threads_);
   return {};
 }
 

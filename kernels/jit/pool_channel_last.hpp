@@ -55,7 +55,7 @@ class ChannelLastPool {
   PoolPlan p_;
   PoolStages stages_;
   Isa isa_;
-  int64_t threads_;
+  int threads_;
   std::vector<Block> blocks_;
   std::vector<CellRow> rows_;                      // by row of a plane
   std::vector<std::vector<int64_t>> read_rows_;    // maximum, by row of windows: its rows of source cells

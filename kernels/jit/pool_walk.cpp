@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts, streaming and small tables of the pooling walks.
+// Sizes, streaming and small tables of the pooling walks.
 #include "kernels/jit/pool_walk.hpp"
 
 #include <xmmintrin.h>
@@ -9,22 +9,12 @@
 
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
-#include "src/base/threads.hpp"
 
 namespace partita::jit {
 
 int64_t even_part(int64_t total, int64_t wanted) {
   const int64_t parts = std::max<int64_t>(1, (total + wanted / 2) / wanted);
   return (total + parts - 1) / parts;
-}
-
-void for_each_part(int64_t parts, int64_t n, int64_t cost,
-                   const std::function<void(int64_t part, int64_t begin, int64_t end)>& run) {
-  parts = std::min(parts, n);
-  if (parts == 0) return;
-  parallel_for(parts, n / parts * cost, [&](int64_t first, int64_t last) {
-    for (int64_t part = first; part < last; ++part) run(part, n * part / parts, n * (part + 1) / parts);
-  });
 }
 
 bool exceeds_cache(const Problem& p) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both walks over pooling gradients do alike: parts for threads, scratch memory, streaming.
+// What both walks over pooling gradients do alike: sizes of parts, scratch memory, streaming.
 #pragma once
 
 #include <cstring>
-#include <functional>
 #include <initializer_list>
 #include <vector>
 
@@ -17,11 +16,6 @@ inline int64_t aligned(int64_t bytes) { return (bytes + kCacheLine - 1) / kCache
 
 /// Size of the parts when `total` is cut into equal parts of about `wanted`.
 int64_t even_part(int64_t total, int64_t wanted);
-
-/// Calls run(part, begin, end) for at most `parts` contiguous parts of [0, n), each on its own thread where there are
-/// so many; a part's number names its scratch memory. `cost` is that of one of n, in element operations.
-void for_each_part(int64_t parts, int64_t n, int64_t cost,
-                   const std::function<void(int64_t part, int64_t begin, int64_t end)>& run);
 
 /// Whether the results are too large for the last-level cache to keep them for a reader.
 bool exceeds_cache(const Problem& problem);

@@ -12,8 +12,8 @@
 
 namespace partita::jit {
 
-/// A Run that calls a `Maker` made for the problem, with the scratch memory it asks for, if it does. Xbyak throws where
-/// it gets no memory for code.
+/// A Run that calls a `Maker` made for the problem, with the scratch memory it asks for (a `scratch_bytes()`, if any).
+/// Xbyak throws where it gets no memory for code.
 template <class Maker>
 Result<Run> run_of(const Problem& problem, const Target& target) {
   try {

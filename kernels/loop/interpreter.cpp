@@ -2,9 +2,12 @@
 // The interpreter's kernels: one for the flat skeleton, one for the pooling skeletons.
 #include "kernels/loop/interpreter.hpp"
 
+#include <algorithm>
+#include <array>
 #include <limits>
 
 #include "kernels/loop/collapse.hpp"
+#include "kernels/loop/fold_plan.hpp"
 #include "kernels/loop/pool_planes.hpp"
 #include "kernels/loop/row_program.hpp"
 #include "src/base/dtype.hpp"
@@ -14,6 +17,8 @@
 namespace partita {
 namespace {
 
+constexpr size_t kMaxOutputs = 160;
+
 /// Neighbouring elements of packed types share a byte, so only one thread may store them.
 bool packs_bits(const Problem& p) {
   for (const TensorDesc& desc : p.out)
@@ -21,7 +26,7 @@ bool packs_bits(const Problem& p) {
   return false;
 }
 
-Result<Run> make_flat(const Problem& problem) {
+Result<Run> make_flat(const Problem& problem, const Target& target) {
   const Problem p = collapsed(problem);
   const Dims space = p.out[0].dims;
   const int64_t length = space.empty() ? 1 : space.back();
@@ -31,10 +36,12 @@ Result<Run> make_flat(const Problem& problem) {
   const int64_t runs = elements(rows) * runs_a_row;
   const auto cost = static_cast<int64_t>(p.back.code.size()) * std::min(length, RowProgram::kRun);
   const bool serial = packs_bits(p);
+  const RowProgram program(p.back, p, space);
   Run run;
-  run.call = [=, program = RowProgram(p.back, p, space)](const RunArgs& args) -> Status {
-    auto part = [&](int64_t begin, int64_t end) {
-      auto work = program.work();
+  run.scratch_bytes = static_cast<size_t>(target.threads) * program.work_size() * sizeof(float);
+  run.call = [=, threads = target.threads](const RunArgs& args) -> Status {
+    auto part = [&](int64_t begin, int64_t end, int number) {
+      float* work = static_cast<float*>(args.scratch) + static_cast<size_t>(number) * program.work_size();
       for (int64_t r = begin; r < end; ++r) {
         Dims at = coordinates(r / runs_a_row, rows);
         const int64_t start = r % runs_a_row * RowProgram::kRun;
@@ -42,10 +49,75 @@ Result<Run> make_flat(const Problem& problem) {
         program.run(work, args, at, std::min(RowProgram::kRun, length - start), nullptr);
       }
     };
-    serial ? part(0, runs) : parallel_for(runs, cost, part);
+    parallel_for(runs, cost, part, serial ? 1 : threads);
     return {};
   };
   return run;
+}
+
+/// A loop with folds: tasks of the plan, each in rows of at most kRun elements.
+class FoldingLoop {
+ public:
+  FoldingLoop(const Problem& loop, const Target& target)
+      : problem_(collapsed(loop)),
+        space_(problem_.out[0].dims),
+        program_(problem_.back, problem_, space_),
+        threads_(target.threads) {
+    rows_ = space_;
+    if (!rows_.empty()) rows_.back() = (space_.back() + RowProgram::kRun - 1) / RowProgram::kRun;
+    plan_ = FoldPlan(problem_, rows_);
+    work_at_ = (plan_.scratch_bytes() + 63) / 64 * 64;
+  }
+
+  size_t scratch_bytes() const {
+    return work_at_ + static_cast<size_t>(threads_) * program_.work_size() * sizeof(float);
+  }
+
+  Status operator()(const RunArgs& args) const {
+    const int64_t extent = rows_.empty() ? 1 : rows_[plan_.axis()];
+    plan_.begin(args.scratch);
+    const auto part = [&](int64_t begin, int64_t end, int number) {
+      float* work = reinterpret_cast<float*>(static_cast<std::byte*>(args.scratch) + work_at_) +
+                    static_cast<size_t>(number) * program_.work_size();
+      for (int64_t task = begin; task < end; ++task) run(args, work, task, plan_.range(task, extent));
+    };
+    const int64_t tasks = plan_.tasks(extent);
+    parallel_for(tasks,
+                 elements(space_) / std::max<int64_t>(tasks, 1) * static_cast<int64_t>(problem_.back.code.size()), part,
+                 threads_);
+    plan_.finish(args.scratch, args);
+    return {};
+  }
+
+ private:
+  void run(const RunArgs& args, float* work, int64_t task, FoldPlan::Range range) const {
+    std::array<void*, kMaxOutputs> out;
+    std::copy(args.out.begin(), args.out.end(), out.begin());
+    for (size_t k = 0; k < plan_.outputs().size(); ++k)
+      out[plan_.outputs()[k].port] = plan_.results(args.scratch, task, k);
+    const RunArgs own{args.in, {out.data(), args.out.size()}, args.scratch};
+    if (space_.empty()) return program_.run(work, own, {}, 1, nullptr);
+    Dims box = rows_;
+    box[plan_.axis()] = range.end - range.begin;
+    for (int64_t r = 0; r < elements(box); ++r) {
+      Dims at = coordinates(r, box);
+      at[plan_.axis()] += range.begin;
+      at.back() *= RowProgram::kRun;
+      program_.run(work, own, at, std::min(RowProgram::kRun, space_.back() - at.back()), nullptr);
+    }
+  }
+
+  Problem problem_;
+  Dims space_, rows_;
+  RowProgram program_;
+  FoldPlan plan_;
+  size_t work_at_ = 0;
+  int threads_;
+};
+
+Result<Run> make_folding(const Problem& problem, const Target& target) {
+  const FoldingLoop loop(problem, target);
+  return Run{.call = loop, .scratch_bytes = loop.scratch_bytes()};
 }
 
 /// Moves planes [spatial][lanes] between memory and expressions, for one batch item and a block of channels.
@@ -98,61 +170,90 @@ float lowest_of(Dtype dtype) {
   }
 }
 
-Result<Run> make_pool(const Problem& p) {
-  const bool forward = p.step == StepKind::pool_forward;
-  const bool from_src = p.step == StepKind::max_pool_backward;
-  const TensorDesc& result = p.out[0];
-  // Ports: pool forward reads src; average backward reads diff_dst; max backward reads src and diff_dst.
-  const int read_port = from_src ? 1 : 0;
-  const Dims read = p.in[static_cast<size_t>(read_port)].dims;
-  const PoolGeometry g = forward ? pool_geometry(p, read, result.dims) : pool_geometry(p, result.dims, read);
-  const Expr front = p.front.empty() ? load_of(read_port) : p.front;
-  const Expr back = p.back.empty() ? store_of_skeleton() : p.back;
-  const int64_t lanes = g.channel_last ? std::min<int64_t>(g.channels, 16) : 1;
-  const int64_t blocks = (g.channels + lanes - 1) / lanes;
-  const Dims read_space = forward ? g.src : g.dst, write_space = forward ? g.dst : g.src;
-  // The pooling's own type: what stands behind it may store another one.
-  const float empty = lowest_of(p.in[0].dtype);
-  Run run;
-  run.call = [=, front = RowProgram(front, p, read), source = RowProgram(load_of(0), p, p.in[0].dims),
-              back = RowProgram(back, p, result.dims)](const RunArgs& args) -> Status {
-    parallel_for(g.batch * blocks, elements(g.src) * lanes * 8, [&](int64_t begin, int64_t end) {
-      auto front_work = front.work(), source_work = source.work(), back_work = back.work();
-      std::vector<float> pooled_plane(static_cast<size_t>(elements(read_space) * lanes)),
-          made_plane(static_cast<size_t>(elements(write_space) * lanes)),
-          source_plane(from_src ? static_cast<size_t>(elements(g.src) * lanes) : 0);
+/// The pooling skeletons: planes are filled by expressions, pooled, and handed to an expression.
+class PoolLoop {
+ public:
+  PoolLoop(const Problem& p, const Target& target)
+      : forward_(p.step == StepKind::pool_forward),
+        from_src_(p.step == StepKind::max_pool_backward),
+        g_(forward_ ? pool_geometry(p, read_dims(p), p.out[0].dims) : pool_geometry(p, p.out[0].dims, read_dims(p))),
+        front_(p.front.empty() ? load_of(read_port(p)) : p.front, p, read_dims(p)),
+        source_(load_of(0), p, p.in[0].dims),
+        back_(p.back.empty() ? store_of_skeleton() : p.back, p, p.out[0].dims),
+        empty_(lowest_of(p.in[0].dtype)),
+        lanes_(g_.channel_last ? std::min<int64_t>(g_.channels, kMaxLanes) : 1),
+        threads_(target.threads) {
+    const Dims &read = forward_ ? g_.src : g_.dst, &write = forward_ ? g_.dst : g_.src;
+    read_plane_ = static_cast<size_t>(elements(read) * lanes_);
+    made_plane_ = static_cast<size_t>(elements(write) * lanes_);
+    source_plane_ = from_src_ ? static_cast<size_t>(elements(g_.src) * lanes_) : 0;
+    work_ = std::max({front_.work_size(), source_.work_size(), back_.work_size()});
+  }
+
+  size_t scratch_bytes() const { return static_cast<size_t>(threads_) * part_size() * sizeof(float); }
+
+  Status operator()(const RunArgs& args) const {
+    const int64_t blocks = (g_.channels + lanes_ - 1) / lanes_;
+    auto part = [&](int64_t begin, int64_t end, int number) {
+      float* scratch = static_cast<float*>(args.scratch) + static_cast<size_t>(number) * part_size();
       for (int64_t item = begin; item < end; ++item) {
-        const int64_t batch = item / blocks, channel = item % blocks * lanes;
-        const int64_t n_lanes = std::min(lanes, g.channels - channel);
-        auto fill = [&](const RowProgram& from, RowProgram::Work& work, const Dims& space, std::vector<float>& plane) {
-          PlaneWalk(g, space).each_run(batch, channel, n_lanes, [&](const Dims& at, int64_t first, int64_t n) {
-            from.run(work, args, at, n, nullptr);
-            std::copy_n(from.result(work), n, plane.data() + first);
-          });
-        };
-        fill(front, front_work, read_space, pooled_plane);
-        if (from_src) fill(source, source_work, g.src, source_plane);
-        if (forward)
-          pool_forward_plane(g, n_lanes, pooled_plane.data(), made_plane.data(), empty);
-        else if (from_src)
-          max_backward_plane(g, n_lanes, source_plane.data(), pooled_plane.data(), made_plane.data());
-        else
-          average_backward_plane(g, n_lanes, pooled_plane.data(), made_plane.data());
-        PlaneWalk(g, write_space).each_run(batch, channel, n_lanes, [&](const Dims& at, int64_t first, int64_t n) {
-          back.run(back_work, args, at, n, made_plane.data() + first);
-        });
+        const int64_t channel = item % blocks * lanes_;
+        run(args, scratch, item / blocks, channel, std::min(lanes_, g_.channels - channel));
       }
-    });
+    };
+    parallel_for(g_.batch * blocks, elements(g_.src) * lanes_ * 8, part, threads_);
     return {};
-  };
-  return run;
+  }
+
+ private:
+  /// Ports: pool forward reads src; average backward reads diff_dst; max backward reads src and diff_dst.
+  static int read_port(const Problem& p) { return p.step == StepKind::max_pool_backward ? 1 : 0; }
+  static const Dims& read_dims(const Problem& p) { return p.in[static_cast<size_t>(read_port(p))].dims; }
+
+  /// Numbers in the scratch memory of one thread.
+  size_t part_size() const { return work_ + read_plane_ + made_plane_ + source_plane_; }
+
+  /// One batch item, `lanes` channels from `channel` on.
+  void run(const RunArgs& args, float* work, int64_t batch, int64_t channel, int64_t lanes) const {
+    float *read = work + work_, *made = read + read_plane_, *source = made + made_plane_;
+    auto fill = [&](const RowProgram& from, const Dims& space, float* plane) {
+      PlaneWalk(g_, space).each_run(batch, channel, lanes, [&](const Dims& at, int64_t first, int64_t n) {
+        from.run(work, args, at, n, nullptr);
+        std::copy_n(from.result(work), n, plane + first);
+      });
+    };
+    fill(front_, forward_ ? g_.src : g_.dst, read);
+    if (from_src_) fill(source_, g_.src, source);
+    if (forward_)
+      pool_forward_plane(g_, lanes, read, made, empty_);
+    else if (from_src_)
+      max_backward_plane(g_, lanes, source, read, made);
+    else
+      average_backward_plane(g_, lanes, read, made);
+    PlaneWalk(g_, forward_ ? g_.dst : g_.src)
+        .each_run(batch, channel, lanes,
+                  [&](const Dims& at, int64_t first, int64_t n) { back_.run(work, args, at, n, made + first); });
+  }
+
+  bool forward_, from_src_;
+  PoolGeometry g_;
+  RowProgram front_, source_, back_;
+  float empty_;  ///< maximum over nothing, in the pooling's own type: what stands behind it may store another one
+  int64_t lanes_;
+  int threads_;
+  size_t work_ = 0, read_plane_ = 0, made_plane_ = 0, source_plane_ = 0;
+};
+
+Result<Run> make_pool(const Problem& problem, const Target& target) {
+  const PoolLoop loop(problem, target);
+  return Run{.call = loop, .scratch_bytes = loop.scratch_bytes()};
 }
 
 }  // namespace
 
 const char* refuse_interpreted(const Problem& problem, const Target&) {
   switch (problem.step) {
-    case StepKind::loop:
+    case StepKind::loop: return problem.out.size() > kMaxOutputs ? "too many outputs" : refuse_folds(problem);
     case StepKind::pool_forward:
     case StepKind::pool_backward:
     case StepKind::max_pool_backward: return nullptr;
@@ -160,8 +261,9 @@ const char* refuse_interpreted(const Problem& problem, const Target&) {
   }
 }
 
-Result<Run> make_interpreted(const Problem& problem, const Target&) {
-  return problem.step == StepKind::loop ? make_flat(problem) : make_pool(problem);
+Result<Run> make_interpreted(const Problem& problem, const Target& target) {
+  if (problem.step != StepKind::loop) return make_pool(problem, target);
+  return has_folds(problem) ? make_folding(problem, target) : make_flat(problem, target);
 }
 
 }  // namespace partita

@@ -3,6 +3,7 @@
 #include "kernels/loop/pool_planes.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "src/base/shape.hpp"
@@ -87,7 +88,7 @@ void average_backward_plane(const PoolGeometry& g, int64_t lanes, const float* d
 void max_backward_plane(const PoolGeometry& g, int64_t lanes, const float* src, const float* diff_dst,
                         float* diff_src) {
   std::fill(diff_src, diff_src + elements(g.src) * lanes, 0.0f);
-  std::vector<int64_t> best(static_cast<size_t>(lanes));
+  std::array<int64_t, kMaxLanes> best{};
   each_window(g, [&](int64_t number, const Dims& o) {
     bool first = true;
     each_cell(g, o, [&](int64_t position) {

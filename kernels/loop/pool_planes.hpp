@@ -2,11 +2,11 @@
 // The pooling skeletons of the interpreter on dense planes [spatial][lanes] of f32 values; lanes are channels.
 #pragma once
 
-#include <vector>
-
 #include "kernels/pool_geometry.hpp"
 
 namespace partita {
+
+inline constexpr int64_t kMaxLanes = 16;  ///< of a plane
 
 /// dst[o] = maximum or average of src over window o; `empty` is stored for a maximum over no valid cell.
 void pool_forward_plane(const PoolGeometry& g, int64_t lanes, const float* src, float* dst, float empty);

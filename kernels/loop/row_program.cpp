@@ -168,8 +168,8 @@ void RowProgram::fold(const Instr& in, const RunArgs& args, const Dims& at, int6
   for (int64_t i = 0; i < n; ++i) to[i * step] = folded(fold_of(in.op), to[i * step], from[i]);
 }
 
-void RowProgram::run(Work& work, const RunArgs& args, const Dims& at, int64_t n, const float* skeleton) const {
-  auto lane = [&](size_t i) { return work.lanes.data() + i * kRun; };
+void RowProgram::run(float* work, const RunArgs& args, const Dims& at, int64_t n, const float* skeleton) const {
+  auto lane = [&](size_t i) { return work + i * kRun; };
   // Loads first: an output may share its memory with an input that is read at the same place.
   for (size_t i = 0; i < expr_.code.size(); ++i)
     if (expr_.code[i].op == ExprOp::load) load(expr_.code[i], args, at, n, lane(i));

@@ -17,17 +17,14 @@ class RowProgram {
   /// `space`: dims that the coordinates run over; operands are problem.in / problem.out.
   RowProgram(const Expr& expr, const Problem& problem, const Dims& space);
 
-  /// Values of a run in work memory: one row of kRun 32-bit lanes for each instruction.
-  struct Work {
-    std::vector<float> lanes;
-  };
-  Work work() const { return {std::vector<float>(expr_.code.size() * static_cast<size_t>(kRun))}; }
+  /// Numbers in the work memory of run(): the values of a run, kRun 32-bit lanes for each instruction.
+  size_t work_size() const { return expr_.code.size() * static_cast<size_t>(kRun); }
 
   /// Evaluates `n` <= kRun elements that start at `at` along the last axis; `skeleton` gives their skeleton values (or
   /// null).
-  void run(Work& work, const RunArgs& args, const Dims& at, int64_t n, const float* skeleton) const;
+  void run(float* work, const RunArgs& args, const Dims& at, int64_t n, const float* skeleton) const;
   /// The lanes of the expression's result after run().
-  const float* result(const Work& work) const { return work.lanes.data() + size_t{expr_.result} * kRun; }
+  const float* result(const float* work) const { return work + size_t{expr_.result} * kRun; }
 
  private:
   void load(const Instr& in, const RunArgs& args, const Dims& at, int64_t n, float* to) const;

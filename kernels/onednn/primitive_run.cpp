@@ -3,8 +3,8 @@
 #include "kernels/onednn/primitive_run.hpp"
 
 #include <cstring>
+#include <mutex>
 #include <new>
-#include <unordered_map>
 
 #include "src/base/text.hpp"
 
@@ -73,8 +73,7 @@ void PrimitiveRun::reorder(const Place& from, const dnnl::memory::desc& from_des
   append(desc, {{DNNL_ARG_FROM, from, from_desc}, {DNNL_ARG_TO, to, to_desc}}, Scratchpad::anything);
 }
 
-void PrimitiveRun::add(const dnnl::primitive_desc_base& desc, std::vector<Operand> operands,
-                       Scratchpad scratchpad) {
+void PrimitiveRun::add(const dnnl::primitive_desc_base& desc, std::vector<Operand> operands, Scratchpad scratchpad) {
   std::vector<Argument> arguments;
   std::vector<std::pair<Operand, Place>> afterwards;
   for (const Operand& operand : operands) {
@@ -98,22 +97,74 @@ void PrimitiveRun::add(std::function<void(const Addresses&)> work) {
   steps_.push_back({{}, {}, Scratchpad::anything, std::move(work)});
 }
 
+/// A primitive with its arguments. Memory objects are made once for each execution that runs at the same time and are
+/// pointed at the data of the moment; inside, oneDNN still takes a little memory from the heap for every call.
+class PrimitiveRun::Call {
+ public:
+  Call(const Step& step, const Place& scratchpad)
+      : primitive_(step.desc.get()), arguments_(step.arguments), scratchpad_(scratchpad) {
+    const dnnl::memory::desc desc = step.desc.scratchpad_desc();
+    if (desc.get_size() > 0) arguments_.push_back({DNNL_ARG_SCRATCHPAD, scratchpad, desc});
+    if (step.scratchpad == Scratchpad::zeros) cleared_ = desc.get_size();
+    give_back(made());
+  }
+
+  void operator()(const Addresses& addresses) {
+    if (cleared_ > 0) std::memset(addresses.at(scratchpad_), 0, cleared_);
+    std::unique_ptr<Bound> bound = taken();
+    for (size_t k = 0; k < arguments_.size(); ++k)
+      bound->memories[k].set_data_handle(addresses.at(arguments_[k].place));
+    dnnl::stream& stream = thread_stream();
+    const auto count = static_cast<int>(bound->list.size());
+    dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive_.get(), stream.get(), count, bound->list.data()),
+                            "could not execute a primitive");
+    stream.wait();
+    give_back(std::move(bound));
+  }
+
+ private:
+  struct Bound {
+    std::vector<dnnl::memory> memories;
+    std::vector<dnnl_exec_arg_t> list;
+  };
+
+  std::unique_ptr<Bound> made() const {
+    auto bound = std::make_unique<Bound>();
+    for (const Argument& argument : arguments_) {
+      bound->memories.push_back(dnnl::memory(argument.desc, cpu_engine(), DNNL_MEMORY_NONE));
+      bound->list.push_back({argument.arg, bound->memories.back().get()});
+    }
+    return bound;
+  }
+
+  std::unique_ptr<Bound> taken() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!free_.empty()) {
+        auto bound = std::move(free_.back());
+        free_.pop_back();
+        return bound;
+      }
+    }
+    return made();
+  }
+
+  void give_back(std::unique_ptr<Bound> bound) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(bound));
+  }
+
+  dnnl::primitive primitive_;
+  std::vector<Argument> arguments_;
+  Place scratchpad_;
+  size_t cleared_ = 0;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Bound>> free_;
+};
+
 std::function<void(const Addresses&)> PrimitiveRun::executed(const Step& step, const Place& scratchpad) {
   if (step.work) return step.work;
-  std::vector<Argument> arguments = step.arguments;
-  const dnnl::memory::desc desc = step.desc.scratchpad_desc();
-  if (desc.get_size() > 0) arguments.push_back({DNNL_ARG_SCRATCHPAD, scratchpad, desc});
-  const size_t cleared = step.scratchpad == Scratchpad::zeros ? desc.get_size() : 0;
-  return [primitive = dnnl::primitive(step.desc.get()), arguments = std::move(arguments), scratchpad,
-          cleared](const Addresses& addresses) {
-    if (cleared > 0) std::memset(addresses.at(scratchpad), 0, cleared);
-    std::unordered_map<int, dnnl::memory> bound;
-    for (const Argument& argument : arguments) {
-      bound.emplace(argument.arg, dnnl::memory(argument.desc, cpu_engine(), addresses.at(argument.place)));
-    }
-    primitive.execute(thread_stream(), bound);
-    thread_stream().wait();
-  };
+  return [call = std::make_shared<Call>(step, scratchpad)](const Addresses& addresses) { (*call)(addresses); };
 }
 
 Result<Run> PrimitiveRun::finish() && {

@@ -83,6 +83,7 @@ class PrimitiveRun {
     Scratchpad scratchpad = Scratchpad::anything;
     std::function<void(const Addresses&)> work;  // instead of a primitive
   };
+  class Call;
   void append(const dnnl::primitive_desc_base& desc, std::vector<Argument> arguments, Scratchpad scratchpad);
   void reorder(const Place& from, const dnnl::memory::desc& from_desc, const Place& to,
                const dnnl::memory::desc& to_desc);

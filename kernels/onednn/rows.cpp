@@ -2,6 +2,8 @@
 // What the two kinds of oneDNN rows share: asking the planner, and the row that works on f32 copies.
 #include "kernels/onednn/rows.hpp"
 
+#include <array>
+
 #include "kernels/onednn/float_copy.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
@@ -10,9 +12,12 @@
 namespace partita::onednn {
 namespace {
 
+constexpr size_t kMaxPorts = 16;
+
 const char* refuse_always(const Problem& problem) {
   if (problem.fused()) return "expressions around the primitive are not supported";
   if (problem.in.empty() || problem.out.empty()) return "the operator has no input or no output";
+  if (problem.in.size() > kMaxPorts || problem.out.size() > kMaxPorts) return "the operator has too many tensors";
   const Dtype dtype = problem.in[0].dtype;
   if (!is_floating(dtype) || dtype == Dtype::f64) return "the input is not of a floating-point type of at most 32 bits";
   for (const std::vector<TensorDesc>* side : {&problem.in, &problem.out}) {
@@ -87,15 +92,17 @@ const char* plan_in_floats(Planner plan, const Problem& problem, const Target& t
 
 Status run_on_copies(const Copies& copies, const Run& inner, const RunArgs& args) {
   char* scratch = static_cast<char*>(args.scratch);
-  std::vector<const void*> in(args.in.begin(), args.in.end());
-  std::vector<void*> out(args.out.begin(), args.out.end());
+  std::array<const void*, kMaxPorts> in{};
+  std::array<void*, kMaxPorts> out{};
+  std::copy(args.in.begin(), args.in.end(), in.begin());
+  std::copy(args.out.begin(), args.out.end(), out.begin());
   for (const Copy& copy : copies.in) {
     float* floats = reinterpret_cast<float*>(scratch + copy.offset_bytes);
     copy_to_floats(copy.user, in[copy.port], copy.copy, floats);
     in[copy.port] = floats;
   }
   for (const Copy& copy : copies.out) out[copy.port] = scratch + copy.offset_bytes;
-  PT_TRY(inner.call({in, out, scratch + copies.bytes}));
+  PT_TRY(inner.call({{in.data(), args.in.size()}, {out.data(), args.out.size()}, scratch + copies.bytes}));
   for (const Copy& copy : copies.out) {
     copy_from_floats(copy.copy, static_cast<const float*>(out[copy.port]), copy.user, args.out[copy.port]);
   }
@@ -132,8 +139,8 @@ Result<Run> make_in_floats(Planner plan, const Problem& problem, const Target& t
   PT_ASSIGN(Run inner, std::move(planned_run.run).finish());
   if (copies.in.empty() && copies.out.empty()) return inner;
   const size_t bytes = copies.bytes + inner.scratch_bytes;
-  return Run{.call = [copies = std::move(copies), inner = std::move(inner)](
-                         const RunArgs& args) { return run_on_copies(copies, inner, args); },
+  return Run{.call = [copies = std::move(copies),
+                      inner = std::move(inner)](const RunArgs& args) { return run_on_copies(copies, inner, args); },
              .scratch_bytes = bytes};
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lowering of a subgraph to a program: each operator becomes one step or a few loops.
+#include <algorithm>
 #include <cstring>
 
 #include "passes/lower/lowering.hpp"
@@ -22,6 +23,10 @@ Status lower_op(Lowering& l) {
     case OpKind::DynamicDequantize: return lower_quantization(l);
     case OpKind::MatMul: return lower_matmul(l);
     default: break;
+  }
+  if (l.generates_code()) {
+    if (l.def->step == StepKind::reduce) return lower_reduction(l);
+    if (l.def->step == StepKind::batch_norm || l.def->step == StepKind::batch_norm_backward) return lower_batch_norm(l);
   }
   if (l.def->expression) return lower_elementwise(l);
   if (l.def->step == StepKind::none)
@@ -78,6 +83,12 @@ bool Lowering::empty_outputs() const {
   return !op->out.empty();
 }
 
+bool Lowering::generates_code() const {
+  const auto rows = kernels_for(StepKind::loop);
+  return std::any_of(rows.begin(), rows.end(),
+                     [&](const Kernel& row) { return row.isa != Isa::any && row.isa <= target_.isa; });
+}
+
 ExprBuilder::Value LoopStep::load(const TensorDesc& desc, int buffer, bool as_float) {
   step_.problem.in.push_back(desc);
   step_.in.push_back(buffer);
@@ -90,6 +101,12 @@ void LoopStep::store(const TensorDesc& desc, int buffer, ExprBuilder::Value valu
   step_.problem.out.push_back(desc);
   step_.out.push_back(buffer);
   builder().store(static_cast<int>(step_.out.size()) - 1, value);
+}
+
+void LoopStep::fold(Fold how, const TensorDesc& desc, int buffer, ExprBuilder::Value value) {
+  step_.problem.out.push_back(desc);
+  step_.out.push_back(buffer);
+  builder().fold(how, static_cast<int>(step_.out.size()) - 1, value);
 }
 
 TensorDesc spread(const TensorDesc& desc, const Dims& space) {
@@ -109,7 +126,7 @@ TensorDesc spread_along(const TensorDesc& desc, const Dims& space, int axis) {
 
 int channel_axis(const Attrs& attrs, int rank) { return attrs.is(Attr::data_format, "NCX") && rank > 1 ? 1 : rank - 1; }
 
-Result<Program> lower(const Subgraph& graph) {
+Result<Program> lower(const Subgraph& graph, const Target& target) {
   Program program;
   for (const SubValue& v : graph.values) {
     Buffer b;
@@ -120,11 +137,11 @@ Result<Program> lower(const Subgraph& graph) {
   }
   program.inputs = graph.inputs;
   program.outputs = graph.outputs;
-  Lowering l(graph, program);
+  Lowering l(graph, program, target);
   for (const SubOp& o : graph.ops) {
     l.op = &o;
     l.def = &op_def(o.kind);
-    PT_TRY(lower_op(l).at(str("op ", o.id, " (", l.def->name, ")")));
+    if (Status s = lower_op(l); !s.ok()) return std::move(s).at(str("op ", o.id, " (", l.def->name, ")"));
   }
   return program;
 }

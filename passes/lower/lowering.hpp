@@ -9,7 +9,8 @@ namespace partita {
 
 class Lowering {
  public:
-  Lowering(const Subgraph& graph, Program& program) : graph_(graph), program_(program) {}
+  Lowering(const Subgraph& graph, Program& program, const Target& target)
+      : graph_(graph), program_(program), target_(target) {}
 
   const SubOp* op = nullptr;
   const OpDef* def = nullptr;
@@ -26,6 +27,8 @@ class Lowering {
   int add_constant(const std::vector<float>& values);
   void add_step(Step step);
   bool empty_outputs() const;
+  /// Whether loops become machine code on the target. Elsewhere reductions are better left to oneDNN's primitives.
+  bool generates_code() const;
   /// The operator as one step, ports in order.
   Step whole_op() const;
   TensorDesc buffer_desc(int buffer) const;
@@ -33,6 +36,7 @@ class Lowering {
  private:
   const Subgraph& graph_;
   Program& program_;
+  const Target& target_;
 };
 
 /// A loop under construction: operands are added with their buffers, then the expression is built on them.
@@ -42,6 +46,8 @@ class LoopStep {
   /// The loaded value of a new operand; integers of type s32 stay integers unless `as_float`.
   ExprBuilder::Value load(const TensorDesc& desc, int buffer, bool as_float = true);
   void store(const TensorDesc& desc, int buffer, ExprBuilder::Value value);
+  /// `buffer` is a dense f32 tensor; `desc` repeats it along the axes that are folded.
+  void fold(Fold how, const TensorDesc& desc, int buffer, ExprBuilder::Value value);
   ExprBuilder builder() { return ExprBuilder(step_.problem.back); }
   Step take() { return std::move(step_); }
 
@@ -58,6 +64,8 @@ int channel_axis(const Attrs& attrs, int rank);
 
 Status lower_elementwise(Lowering& l);  ///< operators with an expression
 Status lower_matmul(Lowering& l);
+Status lower_reduction(Lowering& l);   ///< Reduce.. and BiasAddBackward, as a loop with a fold
+Status lower_batch_norm(Lowering& l);  ///< training, forward and backward
 Status lower_movement(Lowering& l);      ///< StaticTranspose, StaticReshape, Concat
 Status lower_quantization(Lowering& l);  ///< Quantize, Dequantize and their dynamic forms
 

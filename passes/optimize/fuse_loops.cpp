@@ -38,6 +38,15 @@ bool loads(const Expr& expr, int operand) {
                      [&](const Instr& in) { return in.op == ExprOp::load && in.imm == operand; });
 }
 
+bool is_folded(const Expr& back, int output) {
+  return std::any_of(back.code.begin(), back.code.end(),
+                     [&](const Instr& in) { return fold_of(in.op) != Fold::none && in.imm == output; });
+}
+
+bool has_folds(const Expr& back) {
+  return std::any_of(back.code.begin(), back.code.end(), [](const Instr& in) { return fold_of(in.op) != Fold::none; });
+}
+
 class Fuser {
  public:
   explicit Fuser(Program& program) : p_(program) {}
@@ -93,10 +102,12 @@ class Fuser {
     if (r.problem.step != StepKind::loop || (m.problem.step != StepKind::loop && !is_pool(m.problem.step)))
       return false;
     if (m.problem.out[0].dims != r.problem.out[0].dims) return false;
+    if (is_pool(m.problem.step) && has_folds(r.problem.back)) return false;
     for (size_t k = 0; k < r.in.size(); ++k) {
       const int made = output_of(m, r.in[k]);
       if (made < 0) continue;
       const TensorDesc& desc = m.problem.out[static_cast<size_t>(made)];
+      if (is_folded(m.problem.back, made)) return false;  // known only after the walk
       if (!covers(desc, buffer(r.in[k])) || !same_place(r.problem.in[k], desc)) return false;
     }
     if (m.in.size() + r.in.size() > kMaxOperands || m.out.size() + r.out.size() > kMaxOperands) return false;
@@ -173,6 +184,7 @@ class Fuser {
   bool join_in_front(size_t maker, size_t reader, int b) {
     const Step &m = p_.steps[maker], &r = p_.steps[reader];
     if (m.problem.step != StepKind::loop || !is_pool(r.problem.step) || m.out.size() != 1) return false;
+    if (has_folds(m.problem.back)) return false;
     const auto port = static_cast<size_t>(front_port(r.problem.step));
     if (r.in[port] != b || !same_place(r.problem.in[port], m.problem.out[0]) || !covers(m.problem.out[0], buffer(b)))
       return false;

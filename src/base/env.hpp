@@ -9,7 +9,7 @@
 
 namespace partita {
 
-enum class Env { force_kernel, max_isa, cache_capacity };
+enum class Env { force_kernel, max_isa, cache_capacity, perf };
 
 struct EnvDef {
   Env key;

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <limits>
+#include <memory>
+#include <type_traits>
 
 namespace partita {
 
@@ -19,11 +21,32 @@ class ThreadScope {
   ThreadScope& operator=(const ThreadScope&) = delete;
 
  private:
-  int before_;
+  int before_ = 0;  ///< 0: nothing was changed
 };
 
-/// Calls part(begin, end) for contiguous parts of [0, n), at most one a thread, on the calling thread where n * cost
-/// (a rough count of element operations an item) is small.
-void parallel_for(int64_t n, int64_t cost, const std::function<void(int64_t begin, int64_t end)>& part);
+/// What parallel_for calls: part(begin, end) or part(begin, end, number). Refers to a callable and does not own it, so
+/// that captures cost no memory.
+class PartRef {
+ public:
+  template <class F>
+  requires(!std::is_same_v<std::remove_cvref_t<F>, PartRef>) PartRef(F&& callable)
+      : callable_(std::addressof(callable)), call_([](const void* callable, int64_t begin, int64_t end, int number) {
+          auto& part = *static_cast<std::remove_reference_t<F>*>(const_cast<void*>(callable));
+          if constexpr (std::is_invocable_v<decltype(part), int64_t, int64_t, int>)
+            part(begin, end, number);
+          else
+            part(begin, end);
+        }) {}
+  void operator()(int64_t begin, int64_t end, int number) const { call_(callable_, begin, end, number); }
+
+ private:
+  const void* callable_;
+  void (*call_)(const void*, int64_t, int64_t, int);
+};
+
+/// Calls part(begin, end) for contiguous parts of [0, n), at most one a thread and at most `most`, on the calling
+/// thread where n * cost (a rough count of element operations an item) is small. The number of a part, counted from 0,
+/// may choose its share of a scratch buffer: no two parts with the same number run at once.
+void parallel_for(int64_t n, int64_t cost, PartRef part, int most = std::numeric_limits<int>::max());
 
 }  // namespace partita

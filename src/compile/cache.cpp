@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compiled-partition cache: least recently used, keyed by content, one build for equal concurrent requests.
+#include <algorithm>
+#include <atomic>
 #include <charconv>
-#include <cstring>
 #include <future>
-#include <list>
 #include <mutex>
+#include <shared_mutex>
 #include <unordered_map>
 
 #include "src/base/check.hpp"
@@ -16,52 +17,94 @@
 namespace partita {
 namespace {
 
-/// Everything a program depends on.
-struct Key {
-  std::vector<op> ops;
-  std::vector<Attrs> attrs;
-  std::vector<logical_tensor> inputs, outputs;
-  std::vector<std::pair<uint64_t, std::vector<std::byte>>> constants;
-  int threads = 0;
-  FpMath fpmath = FpMath::strict;
-  uint64_t hash = 0;
+std::string_view content_of(const tensor& constant) {
+  return {static_cast<const char*>(constant.data), constant.desc.size_bytes()};
+}
+
+bool counts(const tensor& constant) { return constant.data != nullptr && constant.desc.shape_known(); }
+
+/// Everything a program depends on, where it lies.
+struct Request {
+  const Partition& partition;
+  const Given& given;
+  int threads;
+  uint64_t hash;
+
+  Request(const Partition& p, const Given& given, int threads) : partition(p), given(given), threads(threads) {
+    Hasher h;
+    h.add(p.content_hash).add(static_cast<uint64_t>(threads)).add(static_cast<uint64_t>(p.fpmath));
+    for (const auto* side : {&given.inputs, &given.outputs})
+      for (const logical_tensor& t : *side) {
+        h.add(t.id).add(static_cast<uint64_t>(t.dtype)).add(static_cast<uint64_t>(t.layout));
+        for (int64_t d : t.dims) h.add(static_cast<uint64_t>(d));
+        for (int64_t d : t.strides) h.add(static_cast<uint64_t>(d));
+      }
+    for (const tensor& c : given.constants)
+      if (counts(c)) h.add(c.desc.id).add(content_of(c));
+    hash = h.value();
+  }
+};
+
+/// The same, kept.
+class Key {
+ public:
+  explicit Key(const Request& r)
+      : hash_(r.hash),
+        partition_(r.partition.id),
+        ops_(r.partition.ops),
+        attrs_(r.partition.attrs),
+        inputs_(r.given.inputs.begin(), r.given.inputs.end()),
+        outputs_(r.given.outputs.begin(), r.given.outputs.end()),
+        threads_(r.threads),
+        fpmath_(r.partition.fpmath) {
+    for (const tensor& c : r.given.constants)
+      if (counts(c)) constants_.emplace_back(c.desc.id, content_of(c));
+  }
+
+  uint64_t hash() const { return hash_; }
 
   friend bool operator==(const Key&, const Key&) = default;
-};
 
-struct KeyHash {
-  size_t operator()(const Key& key) const { return key.hash; }
-};
-
-void add(Hasher& h, const logical_tensor& t) {
-  h.add(t.id).add(static_cast<uint64_t>(t.dtype)).add(static_cast<uint64_t>(t.layout));
-  for (int64_t d : t.dims) h.add(static_cast<uint64_t>(d));
-  for (int64_t s : t.strides) h.add(static_cast<uint64_t>(s));
-}
-
-Key key_of(const Partition& p, const Given& given, int threads) {
-  Key key;
-  key.ops = p.ops;
-  key.attrs = p.attrs;
-  key.inputs.assign(given.inputs.begin(), given.inputs.end());
-  key.outputs.assign(given.outputs.begin(), given.outputs.end());
-  key.threads = threads;
-  key.fpmath = p.fpmath;
-  for (const tensor& c : given.constants) {
-    if (c.data == nullptr || !c.desc.shape_known()) continue;
-    std::vector<std::byte> content(c.desc.size_bytes());
-    std::memcpy(content.data(), c.data, content.size());
-    key.constants.emplace_back(c.desc.id, std::move(content));
+  bool is(const Request& r) const {
+    const Partition& p = r.partition;
+    return hash_ == r.hash && threads_ == r.threads && fpmath_ == p.fpmath &&
+           std::ranges::equal(inputs_, r.given.inputs) && std::ranges::equal(outputs_, r.given.outputs) &&
+           (partition_ == p.id || (ops_ == p.ops && attrs_ == p.attrs)) && has(r.given.constants);
   }
-  Hasher h;
-  h.add(p.content_hash).add(static_cast<uint64_t>(threads)).add(static_cast<uint64_t>(p.fpmath));
-  for (const auto& t : key.inputs) add(h, t);
-  for (const auto& t : key.outputs) add(h, t);
-  for (const auto& [id, content] : key.constants)
-    h.add(id).add(std::string_view(reinterpret_cast<const char*>(content.data()), content.size()));
-  key.hash = h.value();
-  return key;
-}
+
+ private:
+  bool has(std::span<const tensor> constants) const {
+    size_t k = 0;
+    for (const tensor& c : constants) {
+      if (!counts(c)) continue;
+      if (k == constants_.size() || constants_[k].first != c.desc.id || constants_[k].second != content_of(c))
+        return false;
+      ++k;
+    }
+    return k == constants_.size();
+  }
+
+  uint64_t hash_, partition_;
+  std::vector<op> ops_;
+  std::vector<Attrs> attrs_;
+  std::vector<logical_tensor> inputs_, outputs_;
+  std::vector<std::pair<uint64_t, std::string>> constants_;
+  int threads_;
+  FpMath fpmath_;
+};
+
+/// Requests are looked up without a key being made of them.
+struct KeyHash {
+  using is_transparent = void;
+  size_t operator()(const Key& key) const { return key.hash(); }
+  size_t operator()(const Request& request) const { return request.hash; }
+};
+struct KeyEqual {
+  using is_transparent = void;
+  bool operator()(const Key& a, const Key& b) const { return a == b; }
+  bool operator()(const Request& a, const Key& b) const { return b.is(a); }
+  bool operator()(const Key& a, const Request& b) const { return a.is(b); }
+};
 
 constexpr size_t kDefaultCapacity = 1024;
 
@@ -72,72 +115,79 @@ size_t initial_capacity() {
   return number;
 }
 
+/// Hits share the lock; what they change of an entry is atomic.
 class Cache {
  public:
-  using Entry = std::shared_future<std::shared_ptr<const Compiled>>;
-
   Result<Compiled> get(const Partition& p, const Given& given, int threads) {
-    if (capacity() == 0) return compile_uncached(p, given, threads);
-    Key key = key_of(p, given, threads);
-    std::promise<std::shared_ptr<const Compiled>> promise;
+    if (capacity_.load(std::memory_order_relaxed) == 0) return compile_uncached(p, given, threads);
+    const Request request(p, given, threads);
     Entry entry;
     {
-      const std::lock_guard lock(mutex_);
-      if (auto found = entries_.find(key); found != entries_.end()) {
-        order_.splice(order_.begin(), order_, found->second.place);
-        entry = found->second.entry;
-      } else {
-        order_.push_front(key);
-        entries_.emplace(key, Slot{promise.get_future().share(), order_.begin()});
+      const std::shared_lock lock(mutex_);
+      entry = found(request);
+    }
+    if (entry.valid()) return awaited(entry, request);
+    std::promise<std::shared_ptr<const Compiled>> promise;
+    {
+      const std::unique_lock lock(mutex_);
+      entry = found(request);
+      if (!entry.valid()) {
+        entries_.try_emplace(Key(request), promise.get_future().share(), ++clock_);
         shrink();
       }
     }
-    // A failed build is not kept: those who waited for it build for themselves and get the same error.
-    if (entry.valid()) {
-      if (auto compiled = entry.get()) return *compiled;
-      return compile_uncached(p, given, threads);
-    }
+    if (entry.valid()) return awaited(entry, request);
     auto made = compile_uncached(p, given, threads);
     promise.set_value(made.ok() ? std::make_shared<const Compiled>(*made) : nullptr);
-    if (!made.ok()) forget(key);
+    if (!made.ok()) forget(request);
     return made;
   }
 
   void set_capacity(size_t n) {
-    const std::lock_guard lock(mutex_);
+    const std::unique_lock lock(mutex_);
     capacity_ = n;
     shrink();
   }
-  size_t capacity() {
-    const std::lock_guard lock(mutex_);
-    return capacity_;
-  }
+  size_t capacity() const { return capacity_; }
 
  private:
+  using Entry = std::shared_future<std::shared_ptr<const Compiled>>;
   struct Slot {
+    Slot(Entry made, uint64_t now) : entry(std::move(made)), used(now) {}
     Entry entry;
-    std::list<Key>::iterator place;
+    std::atomic<uint64_t> used;  ///< the clock at its last use
   };
 
+  /// Not valid where there is none. Under the lock.
+  Entry found(const Request& request) {
+    const auto at = entries_.find(request);
+    if (at == entries_.end()) return {};
+    at->second.used.store(++clock_, std::memory_order_relaxed);
+    return at->second.entry;
+  }
+
+  /// A failed build is not kept: those who waited for it build for themselves and get the same error.
+  static Result<Compiled> awaited(const Entry& entry, const Request& request) {
+    if (const auto& compiled = entry.get()) return *compiled;
+    return compile_uncached(request.partition, request.given, request.threads);
+  }
+
+  /// The least recently used ones go. Under the lock, alone.
   void shrink() {
-    while (order_.size() > capacity_) {
-      entries_.erase(order_.back());
-      order_.pop_back();
-    }
+    while (entries_.size() > capacity_)
+      entries_.erase(std::min_element(entries_.begin(), entries_.end(),
+                                      [](const auto& a, const auto& b) { return a.second.used < b.second.used; }));
   }
 
-  void forget(const Key& key) {
-    const std::lock_guard lock(mutex_);
-    if (auto found = entries_.find(key); found != entries_.end()) {
-      order_.erase(found->second.place);
-      entries_.erase(found);
-    }
+  void forget(const Request& request) {
+    const std::unique_lock lock(mutex_);
+    if (const auto at = entries_.find(request); at != entries_.end()) entries_.erase(at);
   }
 
-  std::mutex mutex_;
-  size_t capacity_ = initial_capacity();
-  std::list<Key> order_;  // most recently used first
-  std::unordered_map<Key, Slot, KeyHash> entries_;
+  std::shared_mutex mutex_;
+  std::atomic<size_t> capacity_ = initial_capacity();
+  std::atomic<uint64_t> clock_ = 0;
+  std::unordered_map<Key, Slot, KeyHash, KeyEqual> entries_;
 };
 
 Cache& cache() {

@@ -21,7 +21,7 @@ Result<Compiled> compile_uncached(const Partition& partition, const Given& given
   const Subgraph& subgraph = specialized.graph;
 
   auto executable = std::make_shared<Executable>();
-  PT_ASSIGN(executable->program, lower(subgraph));
+  PT_ASSIGN(executable->program, lower(subgraph, target));
   fuse_loops(executable->program);
   PT_TRY(select_kernels(executable->program, target));
   plan_memory(executable->program);

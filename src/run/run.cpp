@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running of an executable: bind pointers, check shape inputs, loop over the steps.
+// Running of an executable: bind pointers, check shape inputs, loop over the steps. Takes no memory from the heap where
+// the caller gives the scratchpad; texts are made for failures alone.
 #include <algorithm>
+#include <array>
 
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
@@ -27,46 +29,72 @@ class Arena {
   void* data_;
 };
 
-Result<void*> bind(const logical_tensor& port, std::span<const tensor> given, const char* side) {
-  for (const tensor& t : given) {
-    if (t.desc.id != port.id) continue;
-    const std::string what = str(side, " tensor ", port.id);
-    if (t.desc.dtype != port.dtype || (t.desc.rank_known && t.desc.dims != port.dims))
-      return fail(Code::invalid_arguments, str(what, " is ", t.desc.text(), ", compiled was ", port.text()));
-    if (t.desc.strides_known() && t.desc.strides != port.strides && port.elements() > 1)
-      return fail(Code::invalid_arguments, str(what, " has strides [", text_of(t.desc.strides), "], compiled were [",
-                                               text_of(port.strides), "]"));
-    if (t.data == nullptr && port.elements() > 0) return fail(Code::invalid_arguments, what + " has no data");
-    return t.data;
-  }
-  return fail(Code::invalid_arguments, str("no ", side, " tensor ", port.id, " (", port.text(), ") is given"));
+/// The tensor of a port: mostly the one at the port's own place.
+const tensor* find(std::span<const tensor> given, uint64_t id, size_t place) {
+  if (place < given.size() && given[place].desc.id == id) return &given[place];
+  for (const tensor& t : given)
+    if (t.desc.id == id) return &t;
+  return nullptr;
 }
 
-Status check_shapes(const Executable& e, std::span<const void* const> pointers) {
-  for (const ShapeCheck& check : e.checks)
-    for (size_t i = 0; i < e.inputs.size(); ++i) {
-      if (e.inputs[i].id != check.tensor) continue;
-      const logical_tensor& t = e.inputs[i];
-      const void* data = pointers[static_cast<size_t>(e.program.inputs[i])];
-      std::vector<int64_t> found;
-      for (int64_t k = 0; k < t.elements(); ++k)
-        found.push_back(static_cast<int64_t>(load_as_double(data, t.dtype, k * (t.rank() ? t.strides[0] : 0))));
-      if (found != check.expected)
-        return fail(Code::invalid_shape, str(check.place, " says ", text_of(AttrValue(found)),
-                                             ", the partition was compiled for ", text_of(AttrValue(check.expected))));
-    }
+Status misfit(const logical_tensor& port, const tensor* t, const char* side) {
+  if (!t) return fail(Code::invalid_arguments, str("no ", side, " tensor ", port.id, " (", port.text(), ") is given"));
+  const std::string what = str(side, " tensor ", port.id);
+  if (t->desc.dtype != port.dtype || (t->desc.rank_known && t->desc.dims != port.dims))
+    return fail(Code::invalid_arguments, str(what, " is ", t->desc.text(), ", compiled was ", port.text()));
+  if (t->data == nullptr && port.elements() > 0) return fail(Code::invalid_arguments, what + " has no data");
+  return fail(Code::invalid_arguments,
+              str(what, " has strides [", text_of(t->desc.strides), "], compiled were [", text_of(port.strides), "]"));
+}
+
+bool fits(const logical_tensor& port, const tensor& t) {
+  return t.desc.dtype == port.dtype && !(t.desc.rank_known && t.desc.dims != port.dims) &&
+         !(t.desc.strides_known() && t.desc.strides != port.strides && port.elements() > 1) &&
+         (t.data != nullptr || port.elements() == 0);
+}
+
+/// Puts the addresses of the ports' tensors into `pointers`.
+Status bind(const std::vector<logical_tensor>& ports, const std::vector<int>& buffers, std::span<const tensor> given,
+            const char* side, void** pointers) {
+  for (size_t i = 0; i < ports.size(); ++i) {
+    const tensor* t = find(given, ports[i].id, i);
+    if (!t || !fits(ports[i], *t)) return misfit(ports[i], t, side);
+    pointers[buffers[i]] = t->data;
+  }
   return {};
 }
 
-Status run_steps(const Program& p, std::span<void* const> pointers, void* scratch) {
-  std::vector<const void*> in;
-  std::vector<void*> out;
+int64_t element(const logical_tensor& t, const void* data, int64_t i) {
+  return static_cast<int64_t>(load_as_double(data, t.dtype, i * (t.rank() ? t.strides[0] : 0)));
+}
+
+Status check_shape(const ShapeCheck& check, const logical_tensor& t, const void* data) {
+  const auto count = static_cast<size_t>(t.elements());
+  bool equal = count == check.expected.size();
+  for (size_t k = 0; equal && k < count; ++k) equal = element(t, data, static_cast<int64_t>(k)) == check.expected[k];
+  if (equal) return {};
+  std::vector<int64_t> found;
+  for (int64_t k = 0; k < t.elements(); ++k) found.push_back(element(t, data, k));
+  return fail(Code::invalid_shape, str(check.place, " says ", text_of(AttrValue(found)),
+                                       ", the partition was compiled for ", text_of(AttrValue(check.expected))));
+}
+
+Status check_shapes(const Executable& e, void* const* pointers) {
+  for (const ShapeCheck& check : e.checks)
+    for (size_t i = 0; i < e.inputs.size(); ++i)
+      if (e.inputs[i].id == check.tensor) PT_TRY(check_shape(check, e.inputs[i], pointers[e.program.inputs[i]]));
+  return {};
+}
+
+/// `pointers` of the buffers; behind them is room for the arguments of one step.
+Status run_steps(const Program& p, void** pointers, void* scratch) {
+  void** const arguments = pointers + p.buffers.size();
   for (const Step& step : p.steps) {
-    in.clear();
-    out.clear();
-    for (int b : step.in) in.push_back(b == Step::kNoBuffer ? nullptr : pointers[static_cast<size_t>(b)]);
-    for (int b : step.out) out.push_back(pointers[static_cast<size_t>(b)]);
-    PT_TRY(step.run.call({in, out, scratch}).at(step.picked.kernel->name));
+    void** next = arguments;
+    for (int b : step.in) *next++ = b == Step::kNoBuffer ? nullptr : pointers[b];
+    for (int b : step.out) *next++ = pointers[b];
+    Status s = step.run.call({{arguments, step.in.size()}, {arguments + step.in.size(), step.out.size()}, scratch});
+    if (!s.ok()) return std::move(s).at(step.picked.kernel->name);
   }
   return {};
 }
@@ -76,18 +104,16 @@ Status run_steps(const Program& p, std::span<void* const> pointers, void* scratc
 Status run(const Executable& e, const stream& on, std::span<const tensor> inputs, std::span<const tensor> outputs,
            void* scratchpad) {
   const Program& p = e.program;
-  std::vector<void*> pointers(p.buffers.size(), nullptr);
-  for (size_t i = 0; i < e.inputs.size(); ++i) {
-    PT_ASSIGN(pointers[static_cast<size_t>(p.inputs[i])], bind(e.inputs[i], inputs, "input"));
-  }
-  for (size_t i = 0; i < e.outputs.size(); ++i) {
-    PT_ASSIGN(pointers[static_cast<size_t>(p.outputs[i])], bind(e.outputs[i], outputs, "output"));
-  }
-  PT_TRY(check_shapes(e, pointers));
   const Arena own(on.on().memory(), scratchpad ? 0 : p.arena_bytes);
   auto* arena = static_cast<std::byte*>(scratchpad ? scratchpad : own.data());
   if (arena == nullptr && p.arena_bytes > 0)
     return fail(Code::out_of_memory, str("the allocator gave no ", p.arena_bytes, " bytes for temporaries"));
+  std::array<void*, Program::kPointersOnStack> few;
+  void** pointers = p.addresses > few.size() ? reinterpret_cast<void**>(arena + p.pointers_offset) : few.data();
+  std::fill_n(pointers, p.buffers.size(), nullptr);
+  PT_TRY(bind(e.inputs, p.inputs, inputs, "input", pointers));
+  PT_TRY(bind(e.outputs, p.outputs, outputs, "output", pointers));
+  PT_TRY(check_shapes(e, pointers));
   for (size_t b = 0; b < p.buffers.size(); ++b) {
     const Buffer& buffer = p.buffers[b];
     if (buffer.role == Buffer::Role::temporary) pointers[b] = arena + buffer.offset;

@@ -230,6 +230,50 @@ TEST(cache, equal_requests_share_one_program_and_capacity_zero_builds_anew) {
   set_cache_capacity(before);
 }
 
+TEST(cache, concurrent_equal_requests_build_once) {
+  const partition p = only_partition("%1: f32[6,5] = ReLU(%0: f32[6,5])");
+  std::vector<std::shared_ptr<const Executable>> made(8);
+  std::vector<std::thread> threads;
+  for (auto& executable : made)
+    threads.emplace_back([&] {
+      executable = compile(*p.form(), {p.input_ports(), p.output_ports(), {}}, 1)->executable;
+    });
+  for (auto& t : threads) t.join();
+  for (const auto& executable : made) EXPECT_EQ(executable, made[0]);
+}
+
+TEST(cache, tells_requests_apart_by_tensors_and_the_content_of_constants) {
+  const partition p = only_partition(kAvgPoolBackward);
+  const std::vector<logical_tensor> any = {logical_tensor(2, Dtype::f32, Layout::any)};
+  const auto with_shape = [&](int32_t size) {
+    int32_t shape[4] = {1, 1, size, size};
+    const std::vector<tensor> constants = {{p.input_ports()[1], shape}};
+    return compile(*p.form(), {p.input_ports(), any, constants}, 1)->executable;
+  };
+  EXPECT_EQ(with_shape(4), with_shape(4));
+  EXPECT_NE(with_shape(4), with_shape(5));
+  const std::vector<logical_tensor> four = {logical_tensor(2, Dtype::f32, Dims{1, 1, 4, 4})},
+                                    strided = {logical_tensor(2, Dtype::f32, Dims{1, 1, 4, 4}, Dims{64, 64, 8, 1})};
+  const auto dense = compile(*p.form(), {p.input_ports(), four, {}}, 1)->executable;
+  EXPECT_NE(dense, with_shape(4));
+  EXPECT_NE(dense, compile(*p.form(), {p.input_ports(), strided, {}}, 1)->executable);
+}
+
+TEST(cache, keeps_what_was_used_last) {
+  const partition p = only_partition("%1: f32[7] = ReLU(%0: f32[7])");
+  const auto executable = [&](int threads) {
+    return compile(*p.form(), {p.input_ports(), p.output_ports(), {}}, threads)->executable;
+  };
+  const size_t before = cache_capacity();
+  set_cache_capacity(2);
+  const auto one = executable(1), two = executable(2);
+  EXPECT_EQ(executable(1), one);
+  EXPECT_TRUE(executable(3));  // pushes out the program for two threads
+  EXPECT_EQ(executable(1), one);
+  EXPECT_NE(executable(2), two);
+  set_cache_capacity(before);
+}
+
 TEST(cache, failures_are_not_kept) {
   const partition p = only_partition("%1: f32 = ReLU(%0: f32[4])");
   const std::vector<logical_tensor> wrong = {logical_tensor(1, Dtype::f32, Dims{5})};

@@ -190,7 +190,8 @@ void run_interpreter(const Problem& p, const std::vector<Buffer>& in, std::vecto
   for (Buffer& b : out) outputs.push_back(b.data());
   const auto run = make_interpreted(p, {});
   ASSERT_TRUE(run.ok()) << run.status().text();
-  const Status status = run->call({inputs, outputs, nullptr});
+  GuardedMemory scratch((run->scratch_bytes + 63) / 64 * 64, 0xff);
+  const Status status = run->call({inputs, outputs, scratch.data()});
   EXPECT_TRUE(status.ok()) << status.text();
 }
 

@@ -31,7 +31,8 @@ Status execute(const Run& run, const std::vector<Buffer>& in, std::vector<Buffer
   std::vector<void*> outputs;
   for (const Buffer& b : in) inputs.push_back(b.data());
   for (Buffer& b : out) outputs.push_back(b.data());
-  return run.call({inputs, outputs, nullptr});
+  GuardedMemory scratch((run.scratch_bytes + 63) / 64 * 64, 0xff);
+  return run.call({inputs, outputs, scratch.data()});
 }
 
 int64_t position(const TensorDesc& desc, int64_t index) {

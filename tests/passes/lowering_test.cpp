@@ -131,7 +131,7 @@ TEST(lower, refuses_groups_along_too_many_axes) {
   const Ports ports = ports_of(p);
   const auto specialized = specialize(p, ports.given());
   ASSERT_TRUE(specialized.ok()) << specialized.status().text();
-  const auto program = lower(specialized->graph);
+  const auto program = lower(specialized->graph, {.isa = machine_isa()});
   EXPECT_EQ(program.status().code(), Code::unimplemented);
 }
 

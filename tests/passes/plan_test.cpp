@@ -78,13 +78,14 @@ TEST(plan, a_chain_needs_two_temporaries_whatever_its_length) {
   Program program = lowered(p, ports_of(p));
   make_kernels(program);
   EXPECT_EQ(program.steps.size(), 10u);
-  EXPECT_EQ(program.arena_bytes, 2 * 64 * sizeof(float));
+  EXPECT_EQ(program.scratch_offset, 2 * 64 * sizeof(float));
 }
 
 TEST(plan, scratch_lies_behind_the_temporaries) {
   const Partition p = one_partition(final_graph_of("%1 = Exp(%0: f32[64]); %2 = Exp(%1)"));
   Program program = lowered(p, ports_of(p));
   make_kernels(program);
+  program.steps[0].run.scratch_bytes = 20;
   program.steps[1].run.scratch_bytes = 100;
   plan_memory(program);
   EXPECT_EQ(program.scratch_offset, 256u);
@@ -126,6 +127,45 @@ TEST(inplace, leaves_constants_alone) {
   EXPECT_EQ(inplace_of(p, ports), Pairs{});
 }
 
+constexpr std::string_view kAverageNcx =
+    "AvgPoolBackward(%0: f32[2,3,4,4]) {src_shape=[2,3,8,8], strides=[2,2], kernel=[3,3], pads_begin=[1,1], "
+    "pads_end=[0,0], exclude_pad=true, data_format=NCX}";
+constexpr std::string_view kAverageNxc =
+    "AvgPoolBackward(%0: f32[2,4,4,20]) {src_shape=[2,8,8,20], strides=[2,2], kernel=[3,3], pads_begin=[1,1], "
+    "pads_end=[0,0], exclude_pad=false, data_format=NXC}";
+constexpr std::string_view kMaximumNcx =
+    "MaxPoolBackward(%5: f32[2,3,8,8], %0: f32[2,3,4,4]) {strides=[2,2], kernel=[3,3], pads_begin=[1,1], "
+    "pads_end=[0,0], data_format=NCX}";
+constexpr std::string_view kMaximumNxc =
+    "MaxPoolBackward(%5: f32[2,8,8,20], %0: f32[2,4,4,20]) {strides=[2,2], kernel=[3,3], pads_begin=[1,1], "
+    "pads_end=[0,0], data_format=NXC}";
+
+TEST(inplace, a_result_of_pooling_takes_the_place_of_what_is_joined_to_it) {
+  for (const auto& [pool, shape] : {std::pair(kAverageNcx, "[2,3,8,8]"), std::pair(kAverageNxc, "[2,8,8,20]"),
+                                    std::pair(kMaximumNcx, "[2,3,8,8]"), std::pair(kMaximumNxc, "[2,8,8,20]")}) {
+    SCOPED_TRACE(pool);
+    EXPECT_EQ(inplace_of(str("%1 = ", pool, "; %3 = Add(%1, %2: f32", shape, ")")), (Pairs{{2, 3}}));
+    EXPECT_EQ(inplace_of(str("%1 = ", pool)), Pairs{});
+  }
+  EXPECT_EQ(inplace_of("%1 = MaxPool(%0: f32[1,2,8,8]) {strides=[2,2], kernel=[2,2], pads_begin=[0,0], pads_end=[0,0], "
+                       "data_format=NCX}; %3 = Add(%1, %2: f32[1,2,4,4])"),
+            (Pairs{{2, 3}}));
+}
+
+TEST(inplace, leaves_alone_what_the_walk_of_a_pooling_reads) {
+  // windows of one element: the gradient has the result's shape, but the walk reads it
+  EXPECT_EQ(inplace_of("%1 = AvgPoolBackward(%0: f32[1,2,4,4]) {src_shape=[1,2,4,4], strides=[1,1], kernel=[1,1], "
+                       "pads_begin=[0,0], pads_end=[0,0], exclude_pad=true, data_format=NCX}; %2 = Abs(%1)"),
+            Pairs{});
+  // the source decides where gradients go, and is read again behind the pooling
+  EXPECT_EQ(inplace_of(str("%1 = ", kMaximumNcx, "; %2 = ReLUBackward(%5, %1)")), Pairs{});
+  // the operand behind the pooling is also one in front of it
+  EXPECT_EQ(inplace_of("%6 = Exp(%0: f32[1,2,4,4]); %1 = AvgPoolBackward(%6) {src_shape=[1,2,4,4], strides=[1,1], "
+                       "kernel=[1,1], pads_begin=[0,0], pads_end=[0,0], exclude_pad=true, data_format=NCX}; "
+                       "%2 = Add(%1, %0)"),
+            Pairs{});
+}
+
 TEST(inplace, gives_each_input_away_once) {
   EXPECT_EQ(inplace_of("%1 = Exp(%0: f32[4]); %2 = Abs(%1)", {1}).size(), 1u);
 }
@@ -156,6 +196,13 @@ Tensors executed_in_place(const Program& program, const Tensors& inputs) {
   const Status s = run(e, stream(engine(), 2), in, out, nullptr);
   EXPECT_TRUE(s.ok()) << s.text();
   return made;
+}
+
+/// Kernels as compilation chooses them.
+void choose_kernels(Program& program) {
+  const Status chosen = select_kernels(program, {.isa = machine_isa(), .threads = 2});
+  ASSERT_TRUE(chosen.ok()) << chosen.text();
+  plan_memory(program);
 }
 
 /// Empty where all elements hold the same bytes; gaps may differ.
@@ -195,6 +242,24 @@ TEST(inplace, pairs_give_the_same_results_in_shared_memory) {
     ASSERT_FALSE(testing::Test::HasFailure());
   }
   EXPECT_GT(pairs, 50u);
+}
+
+TEST(inplace, pooling_gives_the_same_results_in_shared_memory) {
+  for (const auto& [pool, shape] : {std::pair(kAverageNcx, "[2,3,8,8]"), std::pair(kAverageNxc, "[2,8,8,20]"),
+                                    std::pair(kMaximumNcx, "[2,3,8,8]"), std::pair(kMaximumNxc, "[2,8,8,20]")})
+    for (const bool chosen : {false, true}) {
+      SCOPED_TRACE(str(pool, chosen ? ", the best kernel" : ", interpreted"));
+      const graph g = final_graph_of(str("%1 = ", pool, "; %4 = Multiply(%1, %2: f32", shape, "); %7 = Add(%4, %3: f32",
+                                         shape, "); %8 = ReLUBackward(%9: f32", shape, ", %7)"));
+      const Partition p = one_partition(g, {7});
+      Program program = lowered(p, ports_of(p));
+      fuse_loops(program);
+      ASSERT_EQ(program.steps.size(), 1u);
+      chosen ? choose_kernels(program) : make_kernels(program);
+      EXPECT_EQ(program.inplace.size(), 2u);
+      const Tensors inputs = input_data(g, 1);
+      EXPECT_EQ(element_difference(executed_in_place(program, inputs), executed(program, inputs)), "");
+    }
 }
 
 }  // namespace

@@ -15,7 +15,8 @@
 namespace partita::test {
 namespace {
 
-constexpr Kernel kInterpreter = {"interpreter", StepKind::loop, Isa::any, refuse_interpreted, make_interpreted};
+constexpr Kernel kInterpreter = {"interpreter", StepKind::loop, Isa::any, refuse_interpreted, make_interpreted, true};
+constexpr int kMostThreads = 8;  // scratch memory is sized for them
 
 std::vector<std::string> fused_texts(std::string_view text, const std::vector<uint64_t>& kept, bool expressions) {
   const Partition p = one_partition(final_graph_of(text), kept);
@@ -51,7 +52,7 @@ Program lowered(const Partition& partition, const Ports& ports) {
   const auto specialized = specialize(partition, ports.given());
   EXPECT_TRUE(specialized.ok()) << specialized.status().text();
   if (!specialized.ok()) return {};
-  auto program = lower(specialized->graph);
+  auto program = lower(specialized->graph, {.isa = machine_isa()});
   EXPECT_TRUE(program.ok()) << program.status().text();
   return program.ok() ? std::move(program).value() : Program{};
 }
@@ -77,15 +78,16 @@ Tensors input_data(const graph& g, uint64_t seed) {
 }
 
 void make_kernels(Program& program) {
+  const Target target{.threads = kMostThreads};
   for (Step& step : program.steps) {
-    if (refuse_interpreted(step.problem, {}) == nullptr) {
+    if (refuse_interpreted(step.problem, target) == nullptr) {
       step.picked = {&kInterpreter, {}};
     } else {
-      auto picked = pick_kernel(step.problem, {});
+      auto picked = pick_kernel(step.problem, target);
       ASSERT_TRUE(picked.ok()) << picked.status().text();
       step.picked = std::move(picked).value();
     }
-    auto run = step.picked.kernel->make(step.problem, {});
+    auto run = step.picked.kernel->make(step.problem, target);
     ASSERT_TRUE(run.ok()) << run.status().text();
     step.run = std::move(run).value();
   }
@@ -93,6 +95,7 @@ void make_kernels(Program& program) {
 }
 
 Tensors executed(const Program& program, const Tensors& inputs, int threads) {
+  EXPECT_LE(threads, kMostThreads);
   Executable executable;
   executable.program = program;
   executable.threads = threads;

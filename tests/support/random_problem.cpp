@@ -16,6 +16,8 @@ namespace partita::test {
 namespace {
 
 constexpr unsigned char kNanByte = 0xff;
+/// A number in every type.
+constexpr unsigned char kOtherByte = 0x2a;
 
 int64_t position(const TensorDesc& desc, int64_t index) {
   int64_t at = desc.offset;
@@ -26,22 +28,22 @@ int64_t position(const TensorDesc& desc, int64_t index) {
   return at;
 }
 
-Buffer empty_buffer(const TensorDesc& desc) {
-  return {desc, GuardedMemory(bytes_for(desc.dtype, desc.offset + span_of(desc.dims, desc.strides)), kNanByte)};
+Buffer empty_buffer(const TensorDesc& desc, unsigned char fill = kNanByte) {
+  return {desc, GuardedMemory(bytes_for(desc.dtype, desc.offset + span_of(desc.dims, desc.strides)), fill)};
 }
 
-std::vector<Buffer> outputs_of(const Problem& problem) {
+std::vector<Buffer> outputs_of(const Problem& problem, unsigned char fill = kNanByte) {
   std::vector<Buffer> outputs;
-  for (const TensorDesc& desc : problem.out) outputs.push_back(nan_buffer(desc));
+  for (const TensorDesc& desc : problem.out) outputs.push_back(empty_buffer(desc, fill));
   return outputs;
 }
 
-Status execute(const Run& run, const std::vector<Buffer>& in, std::vector<Buffer>& out) {
+Status execute(const Run& run, const std::vector<Buffer>& in, std::vector<Buffer>& out, unsigned char fill = kNanByte) {
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
   for (const Buffer& buffer : in) inputs.push_back(buffer.data());
   for (Buffer& buffer : out) outputs.push_back(buffer.data());
-  GuardedMemory scratch((run.scratch_bytes + 63) / 64 * 64, kNanByte);
+  GuardedMemory scratch((run.scratch_bytes + 63) / 64 * 64, fill);
   return run.call({inputs, outputs, scratch.data()});
 }
 
@@ -50,14 +52,15 @@ void expect_row_agrees(const Kernel& row, const Problem& problem, const Expectat
   SCOPED_TRACE(row.name);
   const Result<Run> run = row.make(problem, expectation.target);
   ASSERT_TRUE(run.ok()) << run.status().text();
-  std::vector<Buffer> out = outputs_of(problem);
-  const Status status = execute(*run, in, out);
-  ASSERT_TRUE(status.ok()) << status.text();
+  std::vector<Buffer> out = outputs_of(problem), again = outputs_of(problem, kOtherByte);
+  for (const Status& status : {execute(*run, in, out), execute(*run, in, again, kOtherByte)})
+    ASSERT_TRUE(status.ok()) << status.text();
   for (size_t port = 0; port < out.size(); ++port) {
     const double tolerance = tolerance_of(problem.in[0].dtype) * expectation.tolerance_factor;
     EXPECT_EQ(difference(out[port], expected[port], std::max(tolerance, tolerance_of(out[port].desc.dtype))), "")
         << "output " << port;
     EXPECT_EQ(damage(out[port]), "") << "output " << port;
+    EXPECT_EQ(difference(again[port], out[port], 0), "") << "output " << port << " depends on what memory held before";
   }
 }
 

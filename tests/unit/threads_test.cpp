@@ -52,6 +52,26 @@ TEST(threads, parts_are_equal_up_to_one_and_the_same_each_time) {
   EXPECT_EQ(before, (std::vector<std::pair<int64_t, int64_t>>{{0, 3}, {3, 6}, {6, 8}, {8, 10}}));
 }
 
+TEST(threads, parts_are_numbered_and_no_more_than_allowed) {
+  ThreadScope scope(8);
+  for (int most : {1, 3, 8, 100}) {
+    std::vector<std::atomic<int>> seen(8);
+    parallel_for(
+        1000, kCostly, [&](int64_t, int64_t, int number) { ++seen.at(static_cast<size_t>(number)); }, most);
+    for (int p = 0; p < 8; ++p) EXPECT_EQ(seen[static_cast<size_t>(p)], p < most ? 1 : 0) << most;
+  }
+}
+
+TEST(threads, a_callable_may_be_const_or_passed_by_name) {
+  int calls = 0;
+  const auto part = [&](int64_t, int64_t) { ++calls; };
+  auto counting = [&, more = 0](int64_t, int64_t) mutable { calls += ++more; };
+  parallel_for(1, 1, part);
+  parallel_for(1, 1, counting);
+  parallel_for(1, 1, counting);
+  EXPECT_EQ(calls, 1 + 1 + 2);
+}
+
 TEST(threads, small_work_stays_on_the_calling_thread) {
   ThreadScope scope(4);
   int calls = 0;

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loops with folds: a call of generated code folds some rows into f32 numbers on the stack, which are then added to the
+// task's doubles. So sums of any length keep their precision, and their order is the plan's.
+#include "kernels/jit/fold_loop.hpp"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "kernels/jit/expand.hpp"
+#include "kernels/jit/flat_parts.hpp"
+#include "kernels/jit/run_of.hpp"
+#include "kernels/loop/fold_plan.hpp"
+#include "src/base/dtype.hpp"
+#include "src/base/shape.hpp"
+#include "src/base/threads.hpp"
+
+namespace partita::jit {
+namespace {
+
+constexpr int64_t kPlaces = 2048;  ///< numbers that one call folds into, for each output
+constexpr int64_t kRowsOfACall = 256;
+constexpr size_t kMaxFolds = 4;
+static_assert(kMaxFolds <= size_t{FlatKernel::kMaxRowFolds});
+
+/// How one fold lies over the rows of a call.
+struct FoldWalk {
+  int64_t row_places;     ///< places between two rows: 0, or as many as a row has
+  int64_t places_of_row;  ///< 1, or the elements of a row
+};
+
+struct Part {
+  FlatPart flat;
+  int axis;              ///< that a call walks
+  int64_t rows_of_call;  ///< at the most
+  std::vector<FoldWalk> walks;
+  std::shared_ptr<const FlatKernel> kernel;
+};
+
+class FoldLoop {
+ public:
+  FoldLoop(const Problem& loop, const Target& target) {
+    const Problem p = prepared(loop);
+    const Lanes lanes = expanded(p.back, p);
+    coordinates_ = reads_coordinates(p.back);
+    for (FlatPart& flat : parts_of(p)) parts_.push_back(part_of(std::move(flat), p, lanes, target));
+    plan_ = FoldPlan(p, parts_[0].flat.rows);
+  }
+
+  size_t scratch_bytes() const { return plan_.scratch_bytes(); }
+
+  Status operator()(const RunArgs& args) const {
+    plan_.begin(args.scratch);
+    for (const Part& part : parts_) {
+      const int64_t extent = part.flat.rows[plan_.axis()], tasks = plan_.tasks(extent);
+      const int64_t work = elements(part.flat.rows) * part.flat.length;
+      parallel_for(tasks, work / std::max<int64_t>(tasks, 1), [&](int64_t begin, int64_t end) {
+        for (int64_t task = begin; task < end; ++task) run(part, args, task, plan_.range(task, extent));
+      });
+    }
+    plan_.finish(args.scratch, args);
+    return {};
+  }
+
+ private:
+  Part part_of(FlatPart flat, const Problem& p, const Lanes& lanes, const Target& target) const {
+    Part part;
+    part.axis = call_axis(p, flat);
+    RowShape shape = flat.shape(part.axis);
+    int64_t most_places = 1;
+    for (size_t k = 0; k < p.out.size(); ++k) {
+      const Fold how = fold_of_output(p.back, k);
+      if (how == Fold::none) continue;
+      const int64_t places = flat.out_steps[k] ? flat.length : 1;
+      const bool kept = flat.rows[part.axis] > 1 && flat.out[k].strides[part.axis] != 0;
+      part.walks.push_back({kept ? places : 0, places});
+      shape.out[k] = {Dtype::f32, flat.out_steps[k], part.walks.back().row_places * int64_t{sizeof(float)}, how};
+      most_places = std::max(most_places, part.walks.back().row_places);
+    }
+    part.rows_of_call = coordinates_ ? 1 : std::min(kRowsOfACall, std::max<int64_t>(1, kPlaces / most_places));
+    part.kernel = std::make_shared<const FlatKernel>(target.isa, lanes, shape, p.out[0].dims.size() - 1);
+    part.flat = std::move(flat);
+    return part;
+  }
+
+  /// Folds that step along the row want an axis along which rows are folded upon each other.
+  int call_axis(const Problem& p, const FlatPart& flat) const {
+    for (int d = flat.rows.size() - 1; d >= 0; --d) {
+      bool useful = flat.rows[d] > 1;
+      for (size_t k = 0; k < p.out.size(); ++k)
+        if (fold_of_output(p.back, k) != Fold::none && flat.out_steps[k])
+          useful = useful && flat.out[k].strides[d] == 0;
+      if (useful) return d;
+    }
+    return flat.last_axis();
+  }
+
+  void run(const Part& part, const RunArgs& args, int64_t task, FoldPlan::Range range) const {
+    Dims box = part.flat.rows;
+    box[plan_.axis()] = range.end - range.begin;
+    const int64_t along = box[part.axis];
+    Dims starts = box;
+    starts[part.axis] = (along + part.rows_of_call - 1) / part.rows_of_call;
+    for (int64_t i = 0; i < elements(starts); ++i) {
+      Dims at = coordinates(i, starts);
+      at[part.axis] *= part.rows_of_call;
+      const int64_t rows = std::min(part.rows_of_call, along - at[part.axis]);
+      at[plan_.axis()] += range.begin;
+      call(part, args, task, at, rows);
+    }
+  }
+
+  void call(const Part& part, const RunArgs& args, int64_t task, const Dims& at, int64_t rows) const {
+    std::array<const void*, kMaxLoopOperands> in;
+    std::array<void*, kMaxLoopOperands> out;
+    std::array<std::array<float, kPlaces>, kMaxFolds> sums;
+    const FlatPart& flat = part.flat;
+    for (size_t k = 0; k < flat.in.size(); ++k)
+      in[k] = row_address(args.in[k], flat.in[k], at, bits_of(flat.in[k].dtype) / 8);
+    for (size_t k = 0; k < flat.out.size(); ++k)
+      out[k] = const_cast<std::byte*>(row_address(args.out[k], flat.out[k], at, bits_of(flat.out[k].dtype) / 8));
+    for (size_t f = 0; f < part.walks.size(); ++f) {
+      std::fill_n(sums[f].data(), places(part.walks[f], rows), identity_of(plan_.outputs()[f].how));
+      out[plan_.outputs()[f].port] = sums[f].data();
+    }
+    std::array<int32_t, kMaxRank> place{};
+    if (coordinates_) place_of(flat, at, place.data());
+    (*part.kernel)({in.data(), out.data(), place.data(), rows});
+    for (size_t f = 0; f < part.walks.size(); ++f) keep(part, args, task, at, rows, f, sums[f].data());
+  }
+
+  static int64_t places(const FoldWalk& walk, int64_t rows) {
+    return walk.row_places != 0 ? rows * walk.row_places : walk.places_of_row;
+  }
+
+  /// Joins the numbers of a call with the task's results.
+  void keep(const Part& part, const RunArgs& args, int64_t task, const Dims& at, int64_t rows, size_t f,
+            const float* sums) const {
+    const FoldPlan::Output& output = plan_.outputs()[f];
+    const TensorDesc& desc = part.flat.out[output.port];
+    const FoldWalk& walk = part.walks[f];
+    double* results = plan_.results(args.scratch, task, f) + desc.offset;
+    for (int d = 0; d < at.size(); ++d) results += at[d] * desc.strides[d];
+    const int64_t n = walk.row_places != 0 ? rows : 1;
+    for (int64_t r = 0; r < n; ++r) {
+      double* to = results + r * desc.strides[part.axis];
+      const float* from = sums + r * walk.row_places;
+      if (output.how == Fold::sum)
+        for (int64_t i = 0; i < walk.places_of_row; ++i) to[i] += from[i];
+      else
+        for (int64_t i = 0; i < walk.places_of_row; ++i) to[i] = folded(output.how, to[i], from[i]);
+    }
+  }
+
+  std::vector<Part> parts_;
+  FoldPlan plan_;
+  bool coordinates_ = false;
+};
+
+}  // namespace
+
+const char* refuse_fold_loop(const Problem& problem) {
+  if (const char* reason = refuse_folds(problem)) return reason;
+  size_t folds = 0;
+  for (size_t k = 0; k < problem.out.size(); ++k) folds += fold_of_output(problem.back, k) != Fold::none ? 1 : 0;
+  if (folds > kMaxFolds) return "too many folds in one loop";
+  return refuse_rows(prepared(problem));
+}
+
+Result<Run> make_fold_loop(const Problem& problem, const Target& target) { return run_of<FoldLoop>(problem, target); }
+
+}  // namespace partita::jit

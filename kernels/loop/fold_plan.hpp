@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// FoldPlan: how threads share a loop whose outputs fold elements together, so that every sum has one order.
+#pragma once
+
+#include <vector>
+
+#include "kernels/kernel.hpp"
+
+namespace partita {
+
+/// Whether any output of the loop is a fold.
+bool has_folds(const Problem& loop);
+/// Fold::none where output `port` is stored.
+Fold fold_of_output(const Expr& back, size_t port);
+/// Null where every fold has a form that plans know, otherwise the reason.
+const char* refuse_folds(const Problem& loop);
+
+/// Work is split along one axis of the rows. Where each fold keeps that axis, tasks fill different places of one copy
+/// of the results; otherwise the axis is cut into a fixed number of tasks with a copy each. Copies hold doubles, in
+/// scratch memory; `finish` joins them in order. Nothing depends on the number of threads.
+class FoldPlan {
+ public:
+  struct Output {
+    size_t port;
+    Fold how;
+    int64_t first, count;  ///< its place in a copy
+  };
+
+  FoldPlan() = default;
+  /// `rows`: extents of the loop's axes, the innermost in rows instead of elements.
+  FoldPlan(const Problem& loop, const Dims& rows);
+
+  const std::vector<Output>& outputs() const { return outputs_; }
+  size_t scratch_bytes() const { return static_cast<size_t>(copies_ * size_) * sizeof(double); }
+
+  int axis() const { return axis_; }
+  /// Tasks for rows whose split axis has this extent.
+  int64_t tasks(int64_t extent) const { return shared_ ? extent : std::min(extent, copies_); }
+  struct Range {
+    int64_t begin, end;
+  };
+  /// What the task walks of the split axis.
+  Range range(int64_t task, int64_t extent) const;
+  /// Where the task's results of outputs()[k] are.
+  double* results(void* scratch, int64_t task, size_t k) const {
+    return static_cast<double*>(scratch) + (shared_ ? 0 : task) * size_ + outputs_[k].first;
+  }
+
+  void begin(void* scratch) const;
+  void finish(void* scratch, const RunArgs& args) const;
+
+ private:
+  std::vector<Output> outputs_;
+  int axis_ = 0;
+  bool shared_ = false;
+  int64_t copies_ = 1, size_ = 0;
+};
+
+}  // namespace partita

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The perf map: tells the profiler `perf` the names of generated code. Written where PARTITA_PERF=1 asks for it.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace partita {
+
+bool perf_map_wanted();
+/// Where `perf` looks for the names of this process: /tmp/perf-<pid>.map.
+std::string perf_map_path();
+
+/// Names the code that this thread generates while it lives; the innermost name counts.
+class CodeName {
+ public:
+  explicit CodeName(std::string name);
+  ~CodeName();
+  CodeName(const CodeName&) = delete;
+  CodeName& operator=(const CodeName&) = delete;
+
+ private:
+  std::string name_;
+  const std::string* before_;
+};
+
+/// Adds one line for `bytes` of code to the map, where it is wanted; nothing happens where it cannot be written.
+/// Thread-safe.
+void add_to_perf_map(const void* code, size_t bytes);
+
+}  // namespace partita
