@@ -221,7 +221,8 @@ void ChannelFirstPool::make_kernels(bool large_result) {
   };
   for (Block& b : blocks_) {
     const auto back = [&](const RowBlock& rows) {
-      return stages_.back(join_cells_ ? RowWalk{rows.count * b.cells, Along::c, rows.count * b.cells * 4, true}
+      return stages_.back(1,
+                          join_cells_ ? RowWalk{rows.count * b.cells, Along::c, rows.count * b.cells * 4, true}
                                       : RowWalk{b.cells, Along::y, b.cells * 4, false},
                           may_stream);
     };
@@ -435,14 +436,15 @@ void ChannelFirstPool::store_cells(const RunArgs& args, const Work& work, const 
   if (join_cells_) {
     from.z = rows.first / p_.g.src[1];
     from.y = rows.first % p_.g.src[1];
-    return stages_.run_back(kernel, args, work.cells, from, planes);
+    return stages_.run_back(kernel, args, std::array<const std::byte*, 1>{work.cells}, from, planes);
   }
   for (const Rows& cells : rows.cells)
     for (int64_t plane = 0; plane < planes; ++plane) {
       from.c = at.c + plane;
       from.z = cells.z;
       from.y = cells.y;
-      stages_.run_back(kernel, args, work.cells + (plane * rows.count + cells.slot) * b.cells * 4, from, cells.count);
+      const std::array<const std::byte*, 1> row = {work.cells + (plane * rows.count + cells.slot) * b.cells * 4};
+      stages_.run_back(kernel, args, row, from, cells.count);
     }
 }
 

@@ -2,10 +2,12 @@
 // The channel-last walk. For each row of cells:
 //   average: the weighted sum of the rows of windows over it, along z and y; once for all rows it is the same for
 //   maximum: each row of windows over it once: its gradients and, from the rows of the source, its winning taps
-// then the windows are spread along x over the row's cells, and the back expression stores them.
+// then the windows are spread along x over the row's cells, and the back expression stores them; for averages the two
+// are one step.
 #include "kernels/jit/pool_channel_last.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <set>
 
@@ -106,8 +108,49 @@ void ChannelLastPool::make_rows() {
 
 void ChannelLastPool::make_kernels(bool large_result) {
   const PoolGeometry& g = p_.g;
-  std::set<size_t> counts;
-  for (const CellRow& row : rows_) counts.insert(row.covers.size());
+  const bool dense = pitch_ == g.channels * 4;
+  choose_phases();
+  join_pooled_ = join_pooled_ && dense;
+  join_source_ = join_source_ && dense;
+  if (!phases_.empty()) join_cells_ = join_cells_ && dense && g.strides[2] == 1;
+  const bool may_stream = large_result && rows_aligned();
+  const auto walk = [&](int64_t cells, bool join, int64_t pitch) {
+    return join ? RowWalk{cells * g.channels, Along::nothing, 0, true} : RowWalk{g.channels, Along::x, pitch, false};
+  };
+  for (Block& b : blocks_) {
+    const RowWalk pooled = walk(b.windows, join_pooled_, pitch_);
+    if (b.windows > 0 && p_.maximum) {
+      b.gradients = stages_.gradients(pooled);
+      if (b.sources > 0) b.read = stages_.source(walk(b.sources, join_source_, pitch_));
+    }
+    if (b.windows > 0 && !p_.maximum)
+      for (const CellRow& row : rows_)
+        if (auto& sums = b.sums[row.covers.size()]; sums.empty()) sums = stages_.sum(row.covers.size(), pooled);
+    RowWalk phase = walk(b.cells, join_cells_, pitch_);
+    phase.every = g.strides[2];
+    for (const auto& windows : phases_) b.phases.push_back(stages_.back(windows.size(), phase, may_stream));
+    if (phases_.empty()) b.back = stages_.back(1, walk(b.cells, join_cells_, g.channels * 4), may_stream);
+  }
+  streams_ = may_stream;
+  if (phases_.empty()) make_spread(may_stream);
+}
+
+/// Averages add up the windows over a cell where they store it, unless these are too many.
+void ChannelLastPool::choose_phases() {
+  if (p_.maximum || p_.reach(2) > PoolStages::kMaxSummed) return;
+  for (int64_t cell = 0; cell < std::min(p_.g.strides[2], p_.g.src[2]); ++cell) {
+    phases_.emplace_back();
+    const int64_t place = p_.lead() + cell, step = p_.g.strides[2];
+    for (int64_t back = 0; back < p_.reach(2); ++back) {
+      const int64_t distance = place % step + back * step;
+      if (distance % p_.g.dilations[2] == 0 && distance < p_.span(2))
+        phases_.back().push_back((place / step - back + p_.reach(2) - 1) * pitch_);
+    }
+  }
+}
+
+void ChannelLastPool::make_spread(bool streaming) {
+  const PoolGeometry& g = p_.g;
   SpreadShape spread{.maximum = p_.maximum,
                      .channel_last = true,
                      .kernel = g.kernel[2],
@@ -120,9 +163,20 @@ void ChannelLastPool::make_kernels(bool large_result) {
                      .vectors = pitch_ / (isa_ == Isa::avx512 ? 64 : 32),
                      .winners_at = winners_at_,
                      .cover_counts = {1}};
-  if (p_.maximum) spread.cover_counts.assign(counts.begin(), counts.end());
-  const bool dense = pitch_ == g.channels * 4, may_stream = large_result && rows_aligned();
-  choose_touches(spread, may_stream);
+  if (p_.maximum) {
+    std::set<int> counts;
+    for (const CellRow& row : rows_) counts.insert(static_cast<int>(row.covers.size()));
+    spread.cover_counts.assign(counts.begin(), counts.end());
+    winner_ = std::make_unique<const WinnerKernel>(isa_, WinnerShape{.channel_last = true,
+                                                                     .tap_rows = p_.tap_rows(),
+                                                                     .kernel = g.kernel[2],
+                                                                     .stride = g.strides[2],
+                                                                     .dilation = g.dilations[2],
+                                                                     .cell_bytes = pitch_,
+                                                                     .window_bytes = pitch_,
+                                                                     .vectors = spread.vectors});
+  }
+  choose_touches(spread, streaming);
   spread_ = std::make_unique<const SpreadKernel>(isa_, spread);
   for (CellRow& row : rows_) {
     row.spread.assign(static_cast<size_t>(spread_->row_entries()), 0);
@@ -132,31 +186,6 @@ void ChannelLastPool::make_kernels(bool large_result) {
       row.spread[2 + 2 * k] = row.covers[k].tap * 4;
     }
   }
-  const auto walk = [&](int64_t cells, bool join, int64_t pitch) {
-    return join ? RowWalk{cells * g.channels, Along::nothing, 0, true} : RowWalk{g.channels, Along::x, pitch, false};
-  };
-  for (Block& b : blocks_) {
-    const bool any = b.windows > 0;
-    const RowWalk pooled = walk(b.windows, join_pooled_ && dense, pitch_);
-    if (any && p_.maximum) {
-      b.gradients = stages_.gradients(pooled);
-      if (b.sources > 0) b.read = stages_.source(walk(b.sources, join_source_ && dense, pitch_));
-    }
-    if (any && !p_.maximum)
-      for (size_t count : counts) b.sums[count] = stages_.sum(count, pooled);
-    b.back = stages_.back(walk(b.cells, join_cells_, g.channels * 4), may_stream);
-  }
-  join_pooled_ = join_pooled_ && dense;
-  join_source_ = join_source_ && dense;
-  if (!p_.maximum) return;
-  winner_ = std::make_unique<const WinnerKernel>(isa_, WinnerShape{.channel_last = true,
-                                                                   .tap_rows = p_.tap_rows(),
-                                                                   .kernel = g.kernel[2],
-                                                                   .stride = g.strides[2],
-                                                                   .dilation = g.dilations[2],
-                                                                   .cell_bytes = pitch_,
-                                                                   .window_bytes = pitch_,
-                                                                   .vectors = spread.vectors});
 }
 
 /// Every row that a call stores starts at a cache line, where the tensors do.
@@ -191,35 +220,53 @@ void ChannelLastPool::start_block(Work& work) const {
 }
 
 void ChannelLastPool::run_rows(const RunArgs& args, Work& work, int64_t begin, int64_t end) const {
-  const PoolGeometry& g = p_.g;
-  const bool streaming = blocks_[0].back.streaming && outputs_aligned(args);
+  const bool streaming = streams_ && outputs_aligned(args);
   for (int64_t i = begin; i < end; ++i) {
-    const int64_t row = i % p_.rows(), n = i / p_.rows() % g.batch;
-    const Block* block = &blocks_[static_cast<size_t>(i / p_.rows() / g.batch)];
+    const int64_t row = i % p_.rows(), n = i / p_.rows() % p_.g.batch;
+    const Block* block = &blocks_[static_cast<size_t>(i / p_.rows() / p_.g.batch)];
     if (block != work.block) {
       work.block = block;
       start_block(work);
     }
-    const CellRow& cells = rows_[static_cast<size_t>(row)];
     if (p_.maximum)
-      for (const RowCover& c : cells.covers) window_row(args, work, n, c.z, c.y);
+      for (const RowCover& c : rows_[static_cast<size_t>(row)].covers) window_row(args, work, n, c.z, c.y);
     else
       sum_row(args, work, n, row);
-    (*spread_)({.windows = work.windows,
-                .cells = work.cells,
-                .rows = cells.spread.data(),
-                .numbers = numbers_.data(),
-                .row_count = 1,
-                .periods = block->periods,
-                .cells_row_bytes = 0,
-                .planes = 1,
-                .windows_plane_bytes = 0,
-                .cells_plane_bytes = 0,
-                .touched = touched(args, n, row, *block)});
-    stages_.run_back(streaming ? block->back.streaming : block->back.plain, args, work.cells,
-                     {n, 0, row / g.src[1], row % g.src[1], block->cell}, join_cells_ ? 1 : block->cells);
+    phases_.empty() ? spread_row(args, work, n, row, streaming) : store_phases(args, work, n, row, streaming);
   }
   if (streaming) end_streaming();
+}
+
+void ChannelLastPool::spread_row(const RunArgs& args, Work& work, int64_t n, int64_t row, bool streaming) const {
+  const Block& b = *work.block;
+  (*spread_)({.windows = work.windows,
+              .cells = work.cells,
+              .rows = rows_[static_cast<size_t>(row)].spread.data(),
+              .numbers = numbers_.data(),
+              .row_count = 1,
+              .periods = b.periods,
+              .cells_row_bytes = 0,
+              .planes = 1,
+              .windows_plane_bytes = 0,
+              .cells_plane_bytes = 0,
+              .touched = touched(args, n, row, b)});
+  const std::array<const std::byte*, 1> cells = {work.cells};
+  stages_.run_back(streaming ? b.back.streaming : b.back.plain, args, cells,
+                   {n, 0, row / p_.g.src[1], row % p_.g.src[1], b.cell}, join_cells_ ? 1 : b.cells);
+}
+
+void ChannelLastPool::store_phases(const RunArgs& args, Work& work, int64_t n, int64_t row, bool streaming) const {
+  const Block& b = *work.block;
+  const int64_t step = p_.g.strides[2];
+  for (int64_t phase = 0; phase < std::min(b.cells, std::ssize(phases_)); ++phase) {
+    std::array<const std::byte*, PoolStages::kMaxSummed> windows;
+    size_t count = 0;
+    for (int64_t place : phases_[static_cast<size_t>(phase)]) windows[count++] = work.windows + place;
+    const PoolStages::Back& back = b.phases[static_cast<size_t>(phase)];
+    stages_.run_back(streaming ? back.streaming : back.plain, args, {windows.data(), count},
+                     {n, 0, row / p_.g.src[1], row % p_.g.src[1], b.cell + phase},
+                     join_cells_ ? 1 : (b.cells - phase + step - 1) / step);
+  }
 }
 
 /// The result's row, what the back expression reads, and of the next row of cells the windows and source cells that

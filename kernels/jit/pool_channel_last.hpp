@@ -25,7 +25,8 @@ class ChannelLastPool {
   struct Block : ColumnBlock {
     std::map<size_t, std::vector<PoolStages::Kernel>> sums;  // by number of rows
     PoolStages::Kernel gradients = nullptr, read = nullptr;
-    PoolStages::Back back;
+    PoolStages::Back back;                 // maximum: over the cells of the block
+    std::vector<PoolStages::Back> phases;  // average: over every stride-th cell, from the first ones on
   };
   /// What the rows of cells need of the pooled side.
   struct CellRow {
@@ -37,6 +38,8 @@ class ChannelLastPool {
 
   void make_rows();
   void make_kernels(bool large_result);
+  void make_spread(bool streaming);
+  void choose_phases();
   bool rows_aligned() const;
   void choose_touches(SpreadShape& spread, bool streaming);
   std::array<const std::byte*, kMaxTouches> touched(const RunArgs& args, int64_t n, int64_t row,
@@ -44,6 +47,8 @@ class ChannelLastPool {
   void lay_out();
   void run_rows(const RunArgs& args, Work& work, int64_t begin, int64_t end) const;
   void start_block(Work& work) const;
+  void spread_row(const RunArgs& args, Work& work, int64_t n, int64_t row, bool streaming) const;
+  void store_phases(const RunArgs& args, Work& work, int64_t n, int64_t row, bool streaming) const;
   void sum_row(const RunArgs& args, Work& work, int64_t n, int64_t row) const;
   void window_row(const RunArgs& args, Work& work, int64_t n, int64_t z, int64_t y) const;
   void source_row(const RunArgs& args, Work& work, int64_t n, int64_t row) const;
@@ -61,8 +66,10 @@ class ChannelLastPool {
   std::vector<std::vector<int64_t>> read_rows_;    // maximum, by row of windows: its rows of source cells
   std::vector<std::vector<int32_t>> winner_rows_;  // maximum, by row of windows: row of the search's table
   std::vector<int32_t> first_taps_, numbers_;
-  std::unique_ptr<const SpreadKernel> spread_;
+  std::vector<std::vector<int64_t>> phases_;    // average: of each cell of a period the places of the windows over it
+  std::unique_ptr<const SpreadKernel> spread_;  // maximum
   std::unique_ptr<const WinnerKernel> winner_;
+  bool streams_ = false;
   bool touches_cells_ = false;  // the result's lines, before they are overwritten
   bool join_pooled_, join_source_, join_cells_;
   int64_t pitch_ = 0;                  // bytes of a prepared window or source cell

@@ -11,13 +11,10 @@ namespace partita::jit {
 
 /// The elements of a row: the operand's stride along them.
 RowOperand PoolStages::operand(const PoolOperand& o, const RowWalk& walk) const {
-  const int64_t row_bytes = walk.along == Along::x   ? o.x
-                            : walk.along == Along::y ? o.y
-                            : walk.along == Along::c ? o.c
-                                                     : 0;
+  const int64_t row = walk.along == Along::x ? o.x : walk.along == Along::y ? o.y : walk.along == Along::c ? o.c : 0;
   const bool inner = (p_.channel_last ? o.c : o.x) != 0;
   const bool outer = walk.joined && (p_.channel_last ? o.x != 0 : o.y != 0 || o.z != 0);
-  return {o.dtype, inner || outer, row_bytes};
+  return {o.dtype, inner || outer, row * walk.every};
 }
 
 /// The operand's elements along the joined axes are next to each other, or all of them are the same one.
@@ -76,8 +73,9 @@ std::vector<PoolStages::Kernel> PoolStages::sum(size_t covers, const RowWalk& wa
     const size_t rows = std::min(kSumRows, covers - done);
     const bool first = done == 0, last = done + rows == covers;
     const int form = static_cast<int>(rows) * 4 + first * 2 + last;
-    list.push_back(made({Kind::sum, form, walk.length, walk.along, walk.scratch_row_bytes, walk.joined, false, false},
-                        walk.length, [&](RowKernelWriter& w) { write_sum(w, rows, first, last, walk); }));
+    list.push_back(
+        made({Kind::sum, form, walk.length, walk.along, walk.scratch_row_bytes, walk.joined, walk.every, false},
+             walk.length, [&](RowKernelWriter& w) { write_sum(w, rows, first, last, walk); }));
     done += rows;
   } while (done < covers);
   return list;
@@ -101,21 +99,24 @@ void PoolStages::write_sum(RowKernelWriter& w, size_t rows, bool first, bool las
 }
 
 PoolStages::Kernel PoolStages::gradients(const RowWalk& walk) {
-  return made(
-      {Kind::gradients, 0, walk.length, walk.along, walk.scratch_row_bytes, walk.joined, false, false}, walk.length,
-      [&](RowKernelWriter& w) { w.store(scratch_rows(walk), w.splice(p_.front, p_.front_in, front_operands(walk))); });
+  return made({Kind::gradients, 0, walk.length, walk.along, walk.scratch_row_bytes, walk.joined, walk.every, false},
+              walk.length, [&](RowKernelWriter& w) {
+                w.store(scratch_rows(walk), w.splice(p_.front, p_.front_in, front_operands(walk)));
+              });
 }
 
 PoolStages::Kernel PoolStages::source(const RowWalk& walk) {
-  return made({Kind::source, 0, walk.length, walk.along, walk.scratch_row_bytes, walk.joined, false, false},
+  return made({Kind::source, 0, walk.length, walk.along, walk.scratch_row_bytes, walk.joined, walk.every, false},
               walk.length, [&](RowKernelWriter& w) { w.store(scratch_rows(walk), w.load(operand(p_.in[0], walk))); });
 }
 
-PoolStages::Back PoolStages::back(const RowWalk& walk, bool may_stream) {
+PoolStages::Back PoolStages::back(size_t summed, const RowWalk& walk, bool may_stream) {
   const auto kernel = [&](bool streaming) {
-    return made({Kind::back, 0, walk.length, walk.along, walk.scratch_row_bytes, walk.joined, false, streaming},
+    return made({Kind::back, static_cast<int>(summed), walk.length, walk.along, walk.scratch_row_bytes, walk.joined,
+                 walk.every, streaming},
                 walk.length, [&](RowKernelWriter& w) {
-                  const auto cells = w.load(scratch_rows(walk));
+                  auto cells = summed == 0 ? w.builder().constant(0) : w.load(scratch_rows(walk));
+                  for (size_t k = 1; k < summed; ++k) cells = w.builder().add(cells, w.load(scratch_rows(walk)));
                   std::vector<RowOperand> operands, outputs;
                   for (int k : p_.back_in) operands.push_back(operand(p_.in[static_cast<size_t>(k)], walk));
                   for (const PoolOperand& o : p_.out) outputs.push_back(operand(o, walk));
@@ -164,12 +165,12 @@ void PoolStages::run_source(Kernel kernel, const RunArgs& args, const Spot& at, 
   (*kernel)({&in, &out, nullptr, rows});
 }
 
-void PoolStages::run_back(Kernel kernel, const RunArgs& args, const std::byte* cells, const Spot& at,
+void PoolStages::run_back(Kernel kernel, const RunArgs& args, std::span<const std::byte* const> summed, const Spot& at,
                           int64_t rows) const {
   std::array<const void*, kMaxOperands> in;
   std::array<void*, kMaxOperands> out;
   size_t k = 0;
-  in[k++] = cells;
+  for (const std::byte* row : summed) in[k++] = row;
   for (int operand : p_.back_in) {
     const auto o = static_cast<size_t>(operand);
     in[k++] = p_.in[o].at(args.in[o], at.n, at.c, at.z, at.y, at.x);
@@ -180,7 +181,7 @@ void PoolStages::run_back(Kernel kernel, const RunArgs& args, const std::byte* c
 }
 
 const char* PoolStages::refuse(const PoolPlan& p) {
-  if ((p.front_in.size() + 1) * kSumRows + 2 > kMaxOperands || p.back_in.size() + 1 > kMaxOperands ||
+  if ((p.front_in.size() + 1) * kSumRows + 2 > kMaxOperands || p.back_in.size() + kMaxSummed > kMaxOperands ||
       p.out.size() > kMaxOperands)
     return "too many operands";
   const auto fits = [&](const PoolOperand& o, bool written) {

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <tuple>
 
 #include "kernels/jit/pool_plan.hpp"
@@ -26,6 +27,7 @@ struct RowWalk {
   Along along = Along::nothing;
   int64_t scratch_row_bytes = 0;
   bool joined = false;
+  int64_t every = 1;  ///< rows of the tensors that one row of scratch memory stands for
 };
 
 class PoolStages {
@@ -42,7 +44,8 @@ class PoolStages {
   std::vector<Kernel> sum(size_t covers, const RowWalk& walk);
   Kernel gradients(const RowWalk& walk);
   Kernel source(const RowWalk& walk);
-  Back back(const RowWalk& walk, bool may_stream);
+  /// Over the sum of so many rows of scratch memory.
+  Back back(size_t summed, const RowWalk& walk, bool may_stream);
   bool joinable_pooled() const;
   bool joinable_source() const;
   bool joinable_cells() const;
@@ -52,8 +55,10 @@ class PoolStages {
                const Spot& at, int64_t rows, std::byte* to) const;
   void run_gradients(Kernel kernel, const RunArgs& args, const Spot& at, int64_t rows, std::byte* to) const;
   void run_source(Kernel kernel, const RunArgs& args, const Spot& at, int64_t rows, std::byte* to) const;
-  void run_back(Kernel kernel, const RunArgs& args, const std::byte* cells, const Spot& at, int64_t rows) const;
+  void run_back(Kernel kernel, const RunArgs& args, std::span<const std::byte* const> summed, const Spot& at,
+                int64_t rows) const;
 
+  static constexpr int64_t kMaxSummed = 32;  ///< rows that back adds up at the most
   /// Null where all operands fit, else why not.
   static const char* refuse(const PoolPlan& plan);
 
@@ -61,7 +66,7 @@ class PoolStages {
   static constexpr size_t kMaxOperands = 96;
   static constexpr size_t kSumRows = 8;  ///< of windows that one kernel adds up
   enum class Kind : uint8_t { sum, gradients, source, back };
-  using Key = std::tuple<Kind, int, int64_t, Along, int64_t, bool, bool, bool>;
+  using Key = std::tuple<Kind, int, int64_t, Along, int64_t, bool, int64_t, bool>;
 
   RowOperand operand(const PoolOperand& o, const RowWalk& walk) const;
   static RowOperand scratch_rows(const RowWalk& walk) { return {Dtype::f32, true, walk.scratch_row_bytes}; }
