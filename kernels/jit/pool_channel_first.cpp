@@ -20,14 +20,6 @@ constexpr int64_t kPlaneElements = 8192;  ///< the same for tiles of several pla
 
 int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
-/// True where `next` is `now` with every row of windows one further.
-bool follows(const std::vector<RowCover>& now, const std::vector<RowCover>& next) {
-  return std::ranges::equal(now, next, [](RowCover a, const RowCover& b) {
-    ++a.y;
-    return a == b;
-  });
-}
-
 }  // namespace
 
 ChannelFirstPool::ChannelFirstPool(const Problem& problem, const Target& target)
@@ -39,7 +31,6 @@ ChannelFirstPool::ChannelFirstPool(const Problem& problem, const Target& target)
       join_cells_(stages_.joinable_cells()) {
   make_tiles();
   choose_steps();
-  make_row_blocks();
   lay_out();
   make_kernels(exceeds_cache(problem));
   make_tables();
@@ -61,14 +52,10 @@ void ChannelFirstPool::make_tiles() {
   if (rows * blocks_[0].cells > wanted)
     together = std::min(rows, step_y * even_part(rounded_up(rows, step_y) / step_y,
                                                  std::max<int64_t>(1, wanted / blocks_[0].cells / step_y)));
-  for (int64_t first = 0; first < rows; first += together) {
-    row_blocks_.emplace_back();
-    row_blocks_.back().first = first;
-    row_blocks_.back().count = std::min(together, rows - first);
-  }
-  if (row_blocks_.size() == 1 && blocks_.size() == 1)
+  if (together == rows && blocks_.size() == 1)
     planes_ = std::clamp<int64_t>(kPlaneElements / (rows * (width + 2 * lanes_)), 1, p_.g.channels);
   planes_are_rows_ = planes_ * p_.g.strides[1] > p_.g.src[1];
+  row_blocks_ = pool_row_blocks(p_, together, !planes_are_rows_);
 }
 
 /// A row is one step where it is short.
@@ -83,88 +70,6 @@ int64_t ChannelFirstPool::steps(const Block& block) const {
   return (block.cells + step_vectors_ * lanes_ - 1) / (step_vectors_ * lanes_);
 }
 
-void ChannelFirstPool::make_row_blocks() {
-  for (RowBlock& block : row_blocks_) {
-    std::vector<std::vector<RowCover>> covers;
-    for (int64_t row = block.first; row < block.first + block.count; ++row) {
-      const int64_t z = row / p_.g.src[1], y = row % p_.g.src[1];
-      covers.push_back(p_.row_covers(z, y));
-      if (!block.cells.empty() && block.cells.back().z == z)
-        ++block.cells.back().count;
-      else
-        block.cells.push_back({z, y, 1, row - block.first});
-    }
-    p_.maximum ? add_windows(block, covers) : add_sums(block, covers);
-  }
-}
-
-/// One sum for neighbouring rows with the same covers. Sums that follow each other are one call.
-void ChannelFirstPool::add_sums(RowBlock& block, const std::vector<std::vector<RowCover>>& covers) {
-  std::vector<size_t> distinct, number;  // first rows of the sums; of each row its sum
-  for (size_t row = 0; row < covers.size(); ++row) {
-    if (row == 0 || covers[row] != covers[row - 1]) distinct.push_back(row);
-    number.push_back(distinct.size() - 1);
-  }
-  std::vector<int64_t> slot(distinct.size(), -1);
-  const auto ahead = static_cast<size_t>(p_.g.strides[1]) + 1;
-  for (size_t k = 0; k < distinct.size(); ++k) {
-    if (slot[k] >= 0) continue;
-    block.sums.push_back({covers[distinct[k]], 1, block.window_slots});
-    slot[k] = block.window_slots++;
-    for (size_t last = k, next = k + 1; !planes_are_rows_ && next < std::min(distinct.size(), last + ahead); ++next) {
-      if (slot[next] >= 0 || !follows(covers[distinct[last]], covers[distinct[next]])) continue;
-      slot[next] = block.window_slots++;
-      ++block.sums.back().count;
-      last = next;
-    }
-  }
-  for (size_t row = 0; row < covers.size(); ++row) block.spread.push_back(static_cast<int32_t>(slot[number[row]]));
-}
-
-/// The rows of windows over the cells, and the rows of cells that these read.
-void ChannelFirstPool::add_windows(RowBlock& block, const std::vector<std::vector<RowCover>>& covers) {
-  const auto sorted = [](std::vector<int64_t>& list) {
-    std::ranges::sort(list);
-    list.erase(std::unique(list.begin(), list.end()), list.end());
-  };
-  const auto runs = [](const std::vector<int64_t>& list, int64_t in_a_plane) {
-    std::vector<Rows> rows;
-    for (size_t k = 0; k < list.size(); ++k)
-      if (k > 0 && list[k] == list[k - 1] + 1 && list[k] % in_a_plane != 0)
-        ++rows.back().count;
-      else
-        rows.push_back({list[k] / in_a_plane, list[k] % in_a_plane, 1, static_cast<int64_t>(k)});
-    return rows;
-  };
-  const auto slot_of = [](const std::vector<int64_t>& list, int64_t row) {
-    return static_cast<int32_t>(std::ranges::lower_bound(list, row) - list.begin());
-  };
-  std::vector<int64_t> windows, source;
-  for (const auto& row : covers)
-    for (const RowCover& c : row) windows.push_back(c.z * p_.g.dst[1] + c.y);
-  sorted(windows);
-  for (int64_t row : windows)
-    for (int64_t read : p_.tap_rows_of(row / p_.g.dst[1], row % p_.g.dst[1]))
-      if (read >= 0) source.push_back(read);
-  sorted(source);
-  block.windows = runs(windows, p_.g.dst[1]);
-  block.source = runs(source, p_.g.src[1]);
-  block.window_slots = static_cast<int64_t>(windows.size());
-  block.source_slots = static_cast<int64_t>(source.size());
-  for (int64_t row : windows) {
-    for (int64_t read : p_.tap_rows_of(row / p_.g.dst[1], row % p_.g.dst[1]))
-      block.winners.push_back(read < 0 ? -1 : slot_of(source, read));
-    block.winners.push_back(p_.first_tap_of(row / p_.g.dst[1], row % p_.g.dst[1]));
-  }
-  for (const auto& row : covers) {
-    block.spread.push_back(static_cast<int32_t>(row.size()));
-    for (const RowCover& c : row) {
-      block.spread.push_back(slot_of(windows, c.z * p_.g.dst[1] + c.y));
-      block.spread.push_back(c.tap * 4);
-    }
-  }
-}
-
 void ChannelFirstPool::lay_out() {
   int64_t windows = 0, source = 0, cells = 0, stored = 0, slots = 0;
   for (const Block& b : blocks_) {
@@ -174,7 +79,7 @@ void ChannelFirstPool::lay_out() {
     stored = std::max(stored, steps(b) * step_vectors_ * lanes_);
   }
   int64_t rows = 0;
-  for (const RowBlock& block : row_blocks_) {
+  for (const PoolRowBlock& block : row_blocks_) {
     slots = std::max(slots, block.window_slots);
     source_slots_ = std::max(source_slots_, block.source_slots);
     rows = std::max(rows, block.count);
@@ -203,7 +108,7 @@ void ChannelFirstPool::make_kernels(bool large_result) {
                      .cover_counts = {1}};
   if (p_.maximum) {
     spread.cover_counts.clear();
-    for (const RowBlock& block : row_blocks_)
+    for (const PoolRowBlock& block : row_blocks_)
       for (size_t k = 0; k < block.spread.size(); k += 1 + 2 * static_cast<size_t>(block.spread[k]))
         if (std::ranges::find(spread.cover_counts, block.spread[k]) == spread.cover_counts.end())
           spread.cover_counts.push_back(block.spread[k]);
@@ -220,7 +125,7 @@ void ChannelFirstPool::make_kernels(bool large_result) {
                             : RowWalk{length, Along::y, row_bytes, false};
   };
   for (Block& b : blocks_) {
-    const auto back = [&](const RowBlock& rows) {
+    const auto back = [&](const PoolRowBlock& rows) {
       return stages_.back(1,
                           join_cells_ ? RowWalk{rows.count * b.cells, Along::c, rows.count * b.cells * 4, true}
                                       : RowWalk{b.cells, Along::y, b.cells * 4, false},
@@ -234,8 +139,8 @@ void ChannelFirstPool::make_kernels(bool large_result) {
       b.gradients = stages_.gradients(pooled);
       if (b.sources > 0) b.read = stages_.source(walk(b.sources, source_row_bytes_, source_plane_bytes_));
     }
-    for (const RowBlock& rows : row_blocks_)
-      for (const Sums& sums : rows.sums)
+    for (const PoolRowBlock& rows : row_blocks_)
+      for (const PoolSums& sums : rows.sums)
         if (!b.sums.contains(sums.covers.size())) b.sums[sums.covers.size()] = stages_.sum(sums.covers.size(), pooled);
   }
 }
@@ -258,7 +163,7 @@ void ChannelFirstPool::choose_touches(SpreadShape& spread, bool streaming) {
       spread.touches.push_back({cells * p_.in[static_cast<size_t>(k)].x, false});
 }
 
-std::array<const std::byte*, kMaxTouches> ChannelFirstPool::touched(const RunArgs& args, const RowBlock& rows,
+std::array<const std::byte*, kMaxTouches> ChannelFirstPool::touched(const RunArgs& args, const PoolRowBlock& rows,
                                                                     const Spot& at, int64_t planes) const {
   std::array<const std::byte*, kMaxTouches> list{};
   size_t count = 0;
@@ -283,7 +188,7 @@ std::array<const std::byte*, kMaxTouches> ChannelFirstPool::touched(const RunArg
 void ChannelFirstPool::make_tables() {
   const auto row_bytes = static_cast<int32_t>(window_row_bytes_);
   const auto entries = static_cast<size_t>(spread_->row_entries());
-  for (RowBlock& block : row_blocks_) {
+  for (PoolRowBlock& block : row_blocks_) {
     std::vector<int32_t> table(static_cast<size_t>(block.count) * entries);
     size_t from = 0;
     for (size_t to = 0; to < table.size(); to += entries) {
@@ -350,7 +255,7 @@ void ChannelFirstPool::start_block(Work& work) const {
   fill_words(work.source, planes_ * source_plane_bytes_, -std::numeric_limits<float>::infinity());
 }
 
-void ChannelFirstPool::run_tile(const RunArgs& args, Work& work, const RowBlock& rows, const Spot& at,
+void ChannelFirstPool::run_tile(const RunArgs& args, Work& work, const PoolRowBlock& rows, const Spot& at,
                                 int64_t planes) const {
   const Block& b = *work.block;
   if (b.windows > 0) p_.maximum ? window_rows(args, work, rows, at, planes) : sum_rows(args, work, rows, at, planes);
@@ -370,7 +275,7 @@ void ChannelFirstPool::run_tile(const RunArgs& args, Work& work, const RowBlock&
 
 /// Calls run(place, byte distance in scratch memory, rows) until all rows of all planes are done.
 template <class Run>
-void ChannelFirstPool::each_call(const Rows& rows, const Spot& at, int64_t planes, int64_t row_bytes,
+void ChannelFirstPool::each_call(const PoolRows& rows, const Spot& at, int64_t planes, int64_t row_bytes,
                                  int64_t plane_bytes, Run run) const {
   Spot from = at;
   from.z = rows.z;
@@ -383,12 +288,12 @@ void ChannelFirstPool::each_call(const Rows& rows, const Spot& at, int64_t plane
   }
 }
 
-void ChannelFirstPool::sum_rows(const RunArgs& args, Work& work, const RowBlock& rows, const Spot& at,
+void ChannelFirstPool::sum_rows(const RunArgs& args, Work& work, const PoolRowBlock& rows, const Spot& at,
                                 int64_t planes) const {
   const Block& b = *work.block;
   Spot from = at;
   from.x = b.window;
-  for (const Sums& sums : rows.sums)
+  for (const PoolSums& sums : rows.sums)
     each_call({0, 0, sums.count, sums.slot}, from, planes, window_row_bytes_, window_plane_bytes_,
               [&](const Spot& spot, int64_t distance, int64_t count) {
                 stages_.run_sum(b.sums.find(sums.covers.size())->second, args, sums.covers, spot, count,
@@ -396,19 +301,19 @@ void ChannelFirstPool::sum_rows(const RunArgs& args, Work& work, const RowBlock&
               });
 }
 
-void ChannelFirstPool::window_rows(const RunArgs& args, Work& work, const RowBlock& rows, const Spot& at,
+void ChannelFirstPool::window_rows(const RunArgs& args, Work& work, const PoolRowBlock& rows, const Spot& at,
                                    int64_t planes) const {
   const Block& b = *work.block;
   Spot from = at;
   from.x = b.source;
-  for (const Rows& source : rows.source)
+  for (const PoolRows& source : rows.source)
     if (b.sources > 0)
       each_call(source, from, planes, source_row_bytes_, source_plane_bytes_,
                 [&](const Spot& spot, int64_t distance, int64_t count) {
                   stages_.run_source(b.read, args, spot, count, work.source + distance + b.source_at * 4);
                 });
   from.x = b.window;
-  for (const Rows& windows : rows.windows)
+  for (const PoolRows& windows : rows.windows)
     each_call(windows, from, planes, window_row_bytes_, window_plane_bytes_,
               [&](const Spot& spot, int64_t distance, int64_t count) {
                 stages_.run_gradients(b.gradients, args, spot, count, work.windows + distance + b.window_at * 4);
@@ -426,7 +331,7 @@ void ChannelFirstPool::window_rows(const RunArgs& args, Work& work, const RowBlo
               .winners_plane_bytes = window_plane_bytes_});
 }
 
-void ChannelFirstPool::store_cells(const RunArgs& args, const Work& work, const RowBlock& rows, const Spot& at,
+void ChannelFirstPool::store_cells(const RunArgs& args, const Work& work, const PoolRowBlock& rows, const Spot& at,
                                    int64_t planes) const {
   const Block& b = *work.block;
   const PoolStages::Back& back = &rows == &row_blocks_.back() ? b.last : b.whole;
@@ -438,7 +343,7 @@ void ChannelFirstPool::store_cells(const RunArgs& args, const Work& work, const 
     from.y = rows.first % p_.g.src[1];
     return stages_.run_back(kernel, args, std::array<const std::byte*, 1>{work.cells}, from, planes);
   }
-  for (const Rows& cells : rows.cells)
+  for (const PoolRows& cells : rows.cells)
     for (int64_t plane = 0; plane < planes; ++plane) {
       from.c = at.c + plane;
       from.z = cells.z;

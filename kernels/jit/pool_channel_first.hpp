@@ -4,6 +4,7 @@
 
 #include "kernels/jit/pool_spread.hpp"
 #include "kernels/jit/pool_stages.hpp"
+#include "kernels/jit/pool_tiles.hpp"
 #include "kernels/jit/pool_winner.hpp"
 #include "kernels/kernel.hpp"
 
@@ -23,23 +24,6 @@ class ChannelFirstPool {
   Status operator()(const RunArgs& args) const;
 
  private:
-  /// `count` rows of a plane from (z, y) on; they are prepared in slots from `slot` on.
-  struct Rows {
-    int64_t z, y, count, slot;
-  };
-  /// `count` sums in slots from `slot` on: of `covers`, then of the rows one further along y, ..
-  struct Sums {
-    std::vector<RowCover> covers;
-    int64_t count, slot;
-  };
-  /// What one block of rows of cells needs.
-  struct RowBlock {
-    int64_t first = 0, count = 0;
-    std::vector<Sums> sums;
-    std::vector<Rows> windows, source, cells;
-    std::vector<int32_t> spread, winners;  // tables
-    int64_t window_slots = 0, source_slots = 0;
-  };
   struct Block : ColumnBlock {
     std::map<size_t, std::vector<PoolStages::Kernel>> sums;  // by number of rows
     PoolStages::Kernel gradients = nullptr, read = nullptr;
@@ -53,24 +37,22 @@ class ChannelFirstPool {
   void make_tiles();
   void choose_steps();
   int64_t steps(const Block& block) const;
-  void make_row_blocks();
-  void add_sums(RowBlock& block, const std::vector<std::vector<RowCover>>& covers);
-  void add_windows(RowBlock& block, const std::vector<std::vector<RowCover>>& covers);
   void lay_out();
   void make_tables();
   void make_kernels(bool large_result);
   bool tiles_aligned() const;
   void choose_touches(SpreadShape& spread, bool streaming);
-  std::array<const std::byte*, kMaxTouches> touched(const RunArgs& args, const RowBlock& rows, const Spot& at,
+  std::array<const std::byte*, kMaxTouches> touched(const RunArgs& args, const PoolRowBlock& rows, const Spot& at,
                                                     int64_t planes) const;
   bool touches_operand(int k) const;
   void start_block(Work& work) const;
-  void run_tile(const RunArgs& args, Work& work, const RowBlock& rows, const Spot& at, int64_t planes) const;
-  void sum_rows(const RunArgs& args, Work& work, const RowBlock& rows, const Spot& at, int64_t planes) const;
-  void window_rows(const RunArgs& args, Work& work, const RowBlock& rows, const Spot& at, int64_t planes) const;
-  void store_cells(const RunArgs& args, const Work& work, const RowBlock& rows, const Spot& at, int64_t planes) const;
+  void run_tile(const RunArgs& args, Work& work, const PoolRowBlock& rows, const Spot& at, int64_t planes) const;
+  void sum_rows(const RunArgs& args, Work& work, const PoolRowBlock& rows, const Spot& at, int64_t planes) const;
+  void window_rows(const RunArgs& args, Work& work, const PoolRowBlock& rows, const Spot& at, int64_t planes) const;
+  void store_cells(const RunArgs& args, const Work& work, const PoolRowBlock& rows, const Spot& at,
+                   int64_t planes) const;
   template <class Run>
-  void each_call(const Rows& rows, const Spot& at, int64_t planes, int64_t row_bytes, int64_t plane_bytes,
+  void each_call(const PoolRows& rows, const Spot& at, int64_t planes, int64_t row_bytes, int64_t plane_bytes,
                  Run run) const;
 
   PoolPlan p_;
@@ -79,7 +61,7 @@ class ChannelFirstPool {
   int threads_;
   int64_t lanes_;
   std::vector<Block> blocks_;
-  std::vector<RowBlock> row_blocks_;
+  std::vector<PoolRowBlock> row_blocks_;
   std::vector<int32_t> first_taps_, numbers_;
   std::unique_ptr<const SpreadKernel> spread_;
   std::unique_ptr<const WinnerKernel> winner_;
