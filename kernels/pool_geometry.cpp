@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "src/base/shape.hpp"
+
 namespace partita {
 
 PoolGeometry::Taps PoolGeometry::taps(int i, int64_t o) const {
@@ -13,14 +15,19 @@ PoolGeometry::Taps PoolGeometry::taps(int i, int64_t o) const {
   return {begin, std::max(begin, end)};
 }
 
+double PoolGeometry::divisor_of(int64_t valid) const {
+  return static_cast<double>(valid > 0 && count_padding ? elements(kernel) : valid);
+}
+
 double PoolGeometry::divisor(const Dims& o) const {
-  double valid = 1, full = 1;
-  for (int i = 0; i < axes(); ++i) {
-    const Taps t = taps(i, o[i]);
-    valid *= static_cast<double>(t.end - t.begin);
-    full *= static_cast<double>(kernel[i]);
-  }
-  return valid == 0 ? 0 : count_padding ? full : valid;
+  int64_t valid = 1;
+  for (int i = 0; i < axes(); ++i) valid *= taps(i, o[i]).end - taps(i, o[i]).begin;
+  return divisor_of(valid);
+}
+
+double PoolGeometry::axis_divisor(int i, int64_t o) const {
+  const Taps t = taps(i, o);
+  return static_cast<double>(t.end > t.begin && count_padding ? kernel[i] : t.end - t.begin);
 }
 
 PoolGeometry pool_geometry(const Problem& problem, const Dims& source_like, const Dims& pooled_like) {

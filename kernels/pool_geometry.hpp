@@ -22,8 +22,14 @@ struct PoolGeometry {
   /// Cells of window `o` of axis `i` that lie inside the source: taps [begin, end).
   struct Taps { int64_t begin, end; };
   Taps taps(int i, int64_t o) const;
-  /// What the average over the window at `o` divides by; 0 where the window has no valid cell (it contributes nothing).
+  /// Source cell of a tap of window `o` of axis `i`.
+  int64_t cell(int i, int64_t o, int64_t tap) const { return o * strides[i] - pads_begin[i] + tap * dilations[i]; }
+  /// What the average over a window with `valid` valid cells divides by; 0 where it has none.
+  double divisor_of(int64_t valid) const;
+  /// The same for the window at `o`; where it is 0, the window contributes nothing.
   double divisor(const Dims& o) const;
+  /// The share of axis `i` in the divisor of windows whose place there is `o`.
+  double axis_divisor(int i, int64_t o) const;
 };
 
 /// `source_like` / `pooled_like`: dims of the bigger and of the smaller tensor in the user's axis order.

@@ -5,6 +5,7 @@
 #if PARTITA_JIT
 #include "kernels/jit/flat.hpp"
 #include "kernels/jit/pool_backward.hpp"
+#include "kernels/jit/pool_forward.hpp"
 #endif
 #include "kernels/kernel.hpp"
 #include "kernels/loop/interpreter.hpp"
@@ -62,6 +63,12 @@ constexpr std::array kLoop = {
 };
 
 constexpr std::array kPoolForward = {
+#if PARTITA_JIT
+    jit_row<jit::make_pool_forward, Isa::avx512>("pool_forward_any_jit_avx512", StepKind::pool_forward,
+                                                 jit::refuse_pool_forward, true),
+    jit_row<jit::make_pool_forward, Isa::avx2>("pool_forward_any_jit_avx2", StepKind::pool_forward,
+                                               jit::refuse_pool_forward, true),
+#endif
     native_row<onednn::plan_pool_forward>("pool_forward_float_onednn", StepKind::pool_forward),
     float_row<onednn::plan_pool_forward>("pool_forward_any_onednn_f32", StepKind::pool_forward),
     interpreter_row("pool_forward_any_interpreter", StepKind::pool_forward),

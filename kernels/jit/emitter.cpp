@@ -67,8 +67,8 @@ void Emitter::compute(const Lane& lane, Xmm dst, Xmm a, Xmm b, Xmm c) {
     case LaneOp::sub: return vsubps(dst, a, b);
     case LaneOp::mul: return vmulps(dst, a, b);
     case LaneOp::div: return vdivps(dst, a, b);
-    case LaneOp::max: return vmaxps(dst, a, b);
-    case LaneOp::min: return vminps(dst, a, b);
+    case LaneOp::max: return lane.flag ? fold_pair(dst, a, b, Fold::max) : vmaxps(dst, a, b);
+    case LaneOp::min: return lane.flag ? fold_pair(dst, a, b, Fold::min) : vminps(dst, a, b);
     case LaneOp::sqrt: return vsqrtps(dst, a);
     case LaneOp::fma:
       if (dst == a) return vfmadd213ps(dst, b, c);

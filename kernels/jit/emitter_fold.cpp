@@ -22,6 +22,11 @@ void Emitter::fold_pair(Xmm dst, Xmm a, Xmm b, Fold fold) {
   if (fold == Fold::mul) return vmulps(dst, a, b);
   const bool max = fold == Fold::max;
   if (wide_) {
+    if (dst == b) {
+      vcmpps(k2, a, a, kUnordered);
+      max ? vmaxps(dst, a, b) : vminps(dst, a, b);
+      return vmovaps(dst | k2, a);
+    }
     vcmpps(k2, a, a, kOrdered);
     if (dst != a) vmovaps(dst, a);
     return max ? vmaxps(dst | k2, a, b) : vminps(dst | k2, a, b);

@@ -124,7 +124,7 @@ class Expander {
     const Value a = value_[in.a], b = value_[in.b];
     if (plain(in.a)) return b_.op(op, a, b);
     if (plain(in.b)) return b_.op(op, b, a);
-    return b_.select(b_.op(LaneOp::unordered, a, a), a, b_.op(op, a, b));
+    return b_.emit({op, a, b, 0, 0, true});
   }
 
   Value saturated(Value x) {

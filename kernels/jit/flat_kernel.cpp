@@ -134,8 +134,10 @@ BodyHooks FlatKernel::hooks_for(int count, int ahead) {
 void FlatKernel::load_operand(Xmm dst, int operand, int count, int ahead) {
   const RowOperand& o = shape_.in[static_cast<size_t>(operand)];
   const Xbyak::Reg64 base = pointer(operand);
-  load(dst, o.dtype, o.steps ? Walk::next : Walk::same, o.steps ? element(base, rcx, o.dtype, ahead) : RegExp(base),
-       count);
+  if (!o.steps) return load(dst, o.dtype, Walk::same, base, count);
+  const RegExp from = element(base, rcx, o.dtype, ahead);
+  if (shape_.prefetch > 0 && count == lanes()) prefetcht0(ptr[from + shape_.prefetch]);
+  load(dst, o.dtype, Walk::next, from, count);
 }
 
 void FlatKernel::store_operand(Xmm value, const Lane& lane, int count, int ahead) {

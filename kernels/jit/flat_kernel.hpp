@@ -18,9 +18,13 @@ struct RowOperand {
   Fold fold = Fold::none;
 };
 
+/// What one core has on its way from memory at full speed; a stream of loads alone keeps less in flight.
+inline constexpr int kPrefetchFromMemory = 3072;
+
 struct RowShape {
   int64_t length;  ///< elements of a row
-  std::vector<RowOperand> in, out;
+  std::vector<RowOperand> in = {}, out = {};
+  int prefetch = 0;        ///< bytes ahead of each whole vector that are fetched: for operands that come from memory
   bool streaming = false;  ///< whole vectors are stored past the caches; rows start at multiples of 64 bytes then
   bool fenced = true;      ///< a streaming call ends with a fence; without it the caller fences before others read
 };

@@ -82,6 +82,15 @@ FlatPart part_of(const Problem& loop, int64_t start, int64_t rows, int64_t lengt
   return part;
 }
 
+/// Length of the rows that an axis is cut into: equal ones in whole vectors where that works out.
+int64_t row_length(int64_t length) {
+  constexpr int64_t kVector = 16;
+  const int64_t least = (length + kRow - 1) / kRow;
+  for (int64_t n = least; n > 0 && n <= 4 * least; ++n)
+    if (length % (n * kVector) == 0) return length / n;
+  return std::clamp(length, int64_t{1}, kRow);
+}
+
 }  // namespace
 
 Problem prepared(const Problem& loop) {
@@ -111,8 +120,7 @@ const char* refuse_rows(const Problem& p) {
 }
 
 std::vector<FlatPart> parts_of(const Problem& loop) {
-  const int64_t length = loop.out[0].dims.back();
-  const int64_t row = std::clamp(length, int64_t{1}, kRow);
+  const int64_t length = loop.out[0].dims.back(), row = row_length(length);
   std::vector<FlatPart> parts{part_of(loop, 0, length / row, row)};
   if (length % row > 0) parts.push_back(part_of(loop, length / row * row, 1, length % row));
   return parts;
@@ -125,7 +133,7 @@ int FlatPart::last_axis() const {
 }
 
 RowShape FlatPart::shape(int axis) const {
-  RowShape shape{length, {}, {}, false};
+  RowShape shape{.length = length, .prefetch = kPrefetchFromMemory};
   const auto operand = [&](const TensorDesc& desc, bool steps) {
     return RowOperand{desc.dtype, steps, desc.strides[axis] * bits_of(desc.dtype) / 8};
   };

@@ -23,7 +23,7 @@ enum class LaneOp : uint8_t {
   fma,   ///< a * b + c with one rounding
   fnma,  ///< c - a * b with one rounding
   max,
-  min,  ///< as the machine does: b where either is NaN, or both are zero
+  min,  ///< as the machine does: b where either is NaN, or both are zero; NaN where either is, if `flag` is set
   sqrt,
   round,  ///< to nearest even
   floor,

@@ -61,7 +61,7 @@ PoolStages::Kernel PoolStages::made(const Key& key, int64_t length, Write write)
   if (!kernel) {
     RowKernelWriter w;
     write(w);
-    kernel = w.make(isa_, length, std::get<7>(key), false);
+    kernel = w.make(isa_, length, std::get<7>(key), 0, false);
   }
   return kernel.get();
 }

@@ -60,12 +60,16 @@ ExprBuilder::Value RowKernelWriter::splice(const Expr& from, const std::vector<i
   return values.empty() ? ExprBuilder::Value{0} : values[from.result];
 }
 
-std::shared_ptr<const FlatKernel> RowKernelWriter::make(Isa isa, int64_t length, bool streaming, bool fenced) const {
+std::shared_ptr<const FlatKernel> RowKernelWriter::make(Isa isa, int64_t length, bool streaming, int prefetch,
+                                                        bool fenced) const {
   Problem types;  // expansion asks for the operands' types alone
   for (const RowOperand& o : in_) types.in.push_back({o.dtype, {}, {}, 0});
   for (const RowOperand& o : out_) types.out.push_back({o.dtype, {}, {}, 0});
-  return std::make_shared<const FlatKernel>(isa, expanded(expr_, types), RowShape{length, in_, out_, streaming, fenced},
-                                            0);
+  return std::make_shared<const FlatKernel>(
+      isa, expanded(expr_, types),
+      RowShape{
+          .length = length, .in = in_, .out = out_, .prefetch = prefetch, .streaming = streaming, .fenced = fenced},
+      0);
 }
 
 std::vector<int> loaded_operands(const Expr& expr) {

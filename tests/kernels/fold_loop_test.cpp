@@ -77,8 +77,6 @@ int64_t place(const TensorDesc& desc, const Dims& at) {
   return index;
 }
 
-double value_at(const Buffer& b, const Dims& at) { return load_as_double(b.data(), b.desc.dtype, place(b.desc, at)); }
-
 /// The memory of an operand that is repeated along some axes.
 TensorDesc memory_of(const TensorDesc& desc) {
   int64_t last = 0;

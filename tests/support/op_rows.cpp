@@ -55,7 +55,8 @@ OpRuns run_every_row(const Partition& single, const Tensors& inputs) {
   const Ports ports = ports_of(single);
   auto specialized = specialize(single, ports.given());
   if (!specialized.ok()) return {specialized.status().text(), {}};
-  const auto program = lower(specialized->graph);
+  // Without generated code each operator is one step, which the rows of its table compute; "compiled" below has the rest.
+  const auto program = lower(specialized->graph, {.isa = Isa::any});
   if (!program.ok()) return {program.status().text(), {}};
   if (!program->steps.empty()) {
     for (const Kernel& row : kernels_for(op_def(single.ops[0].kind).step))

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generated forward poolings in both data formats: average and maximum, one to three spatial axes, with expressions
+// around them.
+#pragma once
+
+#include "kernels/kernel.hpp"
+
+namespace partita::jit {
+
+const char* refuse_pool_forward(const Problem& problem, const Target& target);
+Result<Run> make_pool_forward(const Problem& problem, const Target& target);
+
+}  // namespace partita::jit

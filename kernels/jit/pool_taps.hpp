@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generated forward poolings, channel-last, with few taps: every tap is an operand, nothing lies in scratch memory.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/jit/pool_stencil.hpp"
+#include "kernels/jit/pool_view.hpp"
+#include "kernels/jit/pool_windows.hpp"
+#include "kernels/jit/row_kernel.hpp"
+#include "kernels/kernel.hpp"
+
+namespace partita::jit {
+
+/// A stretch of windows with the same valid taps is one call; where windows follow each other cell by cell in memory,
+/// it is one long row, else each window is a row of channels.
+class TapPool {
+ public:
+  /// False where the windows are better folded first, or have too many taps.
+  static bool fits(const ForwardPool& pool);
+
+  /// Throws Xbyak::Error where there is no memory for code.
+  TapPool(const Problem& problem, const Target& target);
+  Status operator()(const RunArgs& args) const;
+
+ private:
+  /// A stencil where elements are taken as they are; else the front expression stands before every tap.
+  struct Kernel {
+    std::shared_ptr<const PoolStencil> stencil;
+    std::shared_ptr<const FlatKernel> taps;
+  };
+  struct Kernels {
+    Kernel plain, streaming;
+  };
+  bool windows_join() const;
+  size_t number_of(int64_t source_rows, size_t stretch) const;
+  bool takes_stencil(int64_t source_rows, int64_t valid) const;
+  RowOperand operand(const PoolView& view, int64_t cells, int64_t step) const;
+  Kernel make(Isa isa, int64_t source_rows, const WindowStretch& stretch, bool streaming) const;
+  ExprBuilder::Value finished(ExprBuilder b, ExprBuilder::Value value, int64_t valid) const;
+  void run(const RunArgs& args, int64_t n, int64_t z, int64_t y, bool streaming) const;
+  ForwardPool p_;
+  std::vector<WindowStretch> stretches_;
+  bool joined_, may_stream_;
+  std::vector<Kernels> kernels_;  ///< by number of source rows and stretch
+};
+
+}  // namespace partita::jit
