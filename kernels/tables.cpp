@@ -6,6 +6,7 @@
 #include "kernels/jit/flat.hpp"
 #include "kernels/jit/pool_backward.hpp"
 #include "kernels/jit/pool_forward.hpp"
+#include "kernels/jit/resample.hpp"
 #endif
 #include "kernels/kernel.hpp"
 #include "kernels/loop/interpreter.hpp"
@@ -178,12 +179,22 @@ constexpr std::array kReduce = {
 };
 
 constexpr std::array kResample = {
+#if PARTITA_JIT
+    jit_row<jit::make_resample, Isa::avx512>("resample_any_jit_avx512", StepKind::resample, jit::refuse_resample, true),
+    jit_row<jit::make_resample, Isa::avx2>("resample_any_jit_avx2", StepKind::resample, jit::refuse_resample, true),
+#endif
     native_row<onednn::plan_resample>("resample_float_onednn", StepKind::resample),
     float_row<onednn::plan_resample>("resample_any_onednn_f32", StepKind::resample),
     reference_row("resample_any_ref", StepKind::resample),
 };
 
 constexpr std::array kResampleBackward = {
+#if PARTITA_JIT
+    jit_row<jit::make_resample, Isa::avx512>("resample_backward_any_jit_avx512", StepKind::resample_backward,
+                                             jit::refuse_resample, true),
+    jit_row<jit::make_resample, Isa::avx2>("resample_backward_any_jit_avx2", StepKind::resample_backward,
+                                           jit::refuse_resample, true),
+#endif
     native_row<onednn::plan_resample_backward>("resample_backward_float_onednn", StepKind::resample_backward),
     float_row<onednn::plan_resample_backward>("resample_backward_any_onednn_f32", StepKind::resample_backward),
     reference_row("resample_backward_any_ref", StepKind::resample_backward),

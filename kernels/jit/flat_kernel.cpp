@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code of a flat kernel: rows, whole vectors of a row, the partial vector at its end.
-//   rdi call, rsi scratch address, rdx operand address, rcx element in the row, r8 rows left; the first operands'
-//   addresses stay in registers, the stack holds the others' and, behind them, spilled values.
+//   rdi call, rsi and rdx addresses for a moment, rcx element in the row, r8 rows left; the first operands have their
+//   addresses in registers, the others on the stack, where spilled values lie behind them.
 #include "kernels/jit/flat_kernel.hpp"
 
 #include <array>
@@ -13,21 +13,11 @@
 namespace partita::jit {
 namespace {
 
+using Xbyak::Reg64;
 using Xbyak::RegExp;
 using Xbyak::Xmm;
 
-constexpr int kSaved = 5;  ///< of the registers for addresses, the callee's own
-const std::array<Xbyak::Reg64, 7> kPointers = {Xbyak::util::rbx, Xbyak::util::r12, Xbyak::util::r13, Xbyak::util::r14,
-                                               Xbyak::util::r15, Xbyak::util::r10, Xbyak::util::r11};
-/// Vectors of one turn of the loop; more where the expression is short, so that the loop itself costs little.
-constexpr int kVectors = 4;
-constexpr size_t kShort = 12;
-
-/// `ahead` elements behind the index.
-RegExp element(const Xbyak::Reg64& base, const Xbyak::Reg64& index, Dtype dtype, int ahead) {
-  const int each = bits_of(dtype) / 8;
-  return base + index * each + ahead * each;
-}
+RegExp element(const Reg64& base, const Reg64& index, Dtype dtype) { return base + index * (bits_of(dtype) / 8); }
 
 }  // namespace
 
@@ -37,24 +27,24 @@ FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int i
   for (size_t k = 0; k < shape.out.size(); ++k)
     if (folds_row(k)) accumulators_[k] = --registers;
   PT_ASSERT(value_registers() - registers <= kMaxRowFolds);
-  const int pointers = static_cast<int>(shape.in.size() + shape.out.size());
-  const int spill_at = (pointers * 8 + 63) / 64 * 64;
+  assign_addresses();
+  const int spill_at = (static_cast<int>(addresses_.size()) * 8 + 63) / 64 * 64;
   Body body(*this, lanes, {0, registers, rsp + spill_at},
             [&](int operand) { return !shape.in[static_cast<size_t>(operand)].steps; });
 
-  vectors_ = lanes.code.size() <= kShort ? kVectors : 1;
+  const std::array saved = {rbx, r12, r13, r14, r15};
   push(rbp);
   mov(rbp, rsp);
-  for (int k = 0; k < kSaved; ++k) push(kPointers[static_cast<size_t>(k)]);
+  for (const Reg64& r : saved) push(r);
   sub(rsp, spill_at + body.spill_slots() * 64);
-  int operand = 0;
-  for (const auto& [list, count] :
-       {std::pair{offsetof(RowCall, in), shape.in.size()}, std::pair{offsetof(RowCall, out), shape.out.size()}}) {
-    mov(rsi, ptr[rdi + list]);
-    for (size_t k = 0; k < count; ++k, ++operand) {
-      mov(in_register(operand) ? pointer(operand) : rax, ptr[rsi + 8 * static_cast<int>(k)]);
-      if (!in_register(operand)) mov(ptr[rsp + 8 * operand], rax);
-    }
+  and_(rsp, -64);
+  for (size_t k = 0; k < addresses_.size(); ++k) {
+    const bool input = k < shape.in.size();
+    if (k == 0 && input) mov(rsi, ptr[rdi + offsetof(RowCall, in)]);
+    if (k == shape.in.size()) mov(rsi, ptr[rdi + offsetof(RowCall, out)]);
+    const Reg64 to = addresses_[k].value_or(rax);
+    mov(to, ptr[rsi + 8 * static_cast<int>(input ? k : k - shape.in.size())]);
+    if (!addresses_[k]) mov(ptr[rsp + 8 * static_cast<int>(k)], rax);
   }
   mov(r8, ptr[rdi + offsetof(RowCall, rows)]);
   body.emit_constants();
@@ -63,33 +53,47 @@ FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int i
   align(16);
   L(row);
   emit_row(body);
-  int k = 0;
-  for (const auto* side : {&shape.in, &shape.out})
-    for (const RowOperand& operand : *side) {
-      if (operand.row_bytes != 0) {
-        mov(rax, operand.row_bytes);
-        in_register(k) ? add(pointer(k), rax) : add(ptr[rsp + 8 * k], rax);
-      }
-      ++k;
-    }
+  for (size_t k = 0; k < addresses_.size(); ++k) advance(k);
   dec(r8);
   jnz(row, T_NEAR);
 
   if (shape.streaming && shape.fenced) sfence();
   vzeroupper();
-  for (int k = 0; k < kSaved; ++k) mov(kPointers[static_cast<size_t>(k)], ptr[rbp - 8 * (k + 1)]);
-  leave();
+  lea(rsp, ptr[rbp - 8 * static_cast<int>(saved.size())]);
+  for (size_t k = saved.size(); k-- > 0;) pop(saved[k]);
+  pop(rbp);
   ret();
   emit_constants();
   entry_ = reinterpret_cast<void (*)(const RowCall*)>(reinterpret_cast<uintptr_t>(finish()));
 }
 
-bool FlatKernel::in_register(int operand) { return operand < static_cast<int>(kPointers.size()); }
+/// Registers go to the operands that every vector needs.
+void FlatKernel::assign_addresses() {
+  const std::array free = {r9, r10, r11, rbx, r12, r13, r14, r15};
+  addresses_.resize(shape_.in.size() + shape_.out.size());
+  size_t next = 0;
+  for (size_t k = 0; k < addresses_.size() && next < free.size(); ++k)
+    if (operand(k).steps) addresses_[k] = free[next++];
+}
 
-/// The register that holds the operand's address: its own, or rdx.
-Xbyak::Reg64 FlatKernel::pointer(int operand) {
-  if (in_register(operand)) return kPointers[static_cast<size_t>(operand)];
-  mov(rdx, ptr[rsp + 8 * operand]);
+const RowOperand& FlatKernel::operand(size_t k) const {
+  return k < shape_.in.size() ? shape_.in[k] : shape_.out[k - shape_.in.size()];
+}
+
+/// Operand `k` goes to its next row.
+void FlatKernel::advance(size_t k) {
+  const int64_t bytes = operand(k).row_bytes;
+  if (bytes == 0) return;
+  const bool near = bytes == static_cast<int32_t>(bytes);
+  if (!near) mov(rax, bytes);
+  const auto add_to = [&](const Xbyak::Operand& to) { near ? add(to, static_cast<uint32_t>(bytes)) : add(to, rax); };
+  addresses_[k] ? add_to(*addresses_[k]) : add_to(qword[rsp + 8 * static_cast<int>(k)]);
+}
+
+/// Where operand `k` is in this row; may use rdx.
+Reg64 FlatKernel::address(size_t k) {
+  if (addresses_[k]) return *addresses_[k];
+  mov(rdx, ptr[rsp + 8 * static_cast<int>(k)]);
   return rdx;
 }
 
@@ -98,49 +102,45 @@ bool FlatKernel::folds_row(size_t output) const {
 }
 
 void FlatKernel::emit_row(Body& body) {
-  const int64_t whole = shape_.length / lanes() * lanes(), turn = vectors_ * lanes(), turns = whole / turn;
+  const int64_t whole = shape_.length / lanes() * lanes();
   const int rest = static_cast<int>(shape_.length - whole);
   for (size_t k = 0; k < shape_.out.size(); ++k)
     if (folds_row(k)) broadcast_bits(vec(accumulators_[k]), std::bit_cast<int32_t>(identity_of(shape_.out[k].fold)));
   xor_(ecx, ecx);
-  body.emit_row_values(hooks_for(lanes(), 0));
-  if (turns > 0) {
+  body.emit_row_values(hooks_for(lanes()));
+  if (whole > 0) {
     Xbyak::Label next;
-    mov(r9, turns * turn);
     align(16);
     L(next);
-    for (int v = 0; v < vectors_; ++v) body.emit(hooks_for(lanes(), v * lanes()));
-    add(rcx, static_cast<int>(turn));
-    cmp(rcx, r9);
+    body.emit(hooks_for(lanes()));
+    add(rcx, lanes());
+    cmp(rcx, static_cast<uint32_t>(whole));
     jl(next, T_NEAR);
   }
-  int done = 0;
-  for (; done < whole - turns * turn; done += lanes()) body.emit(hooks_for(lanes(), done));
-  if (rest > 0) body.emit(hooks_for(rest, done));
+  if (rest > 0) body.emit(hooks_for(rest));
   for (size_t k = 0; k < shape_.out.size(); ++k) {
     if (!folds_row(k)) continue;
-    fold_lanes_to_memory(vec(accumulators_[k]), shape_.out[k].fold, pointer(static_cast<int>(shape_.in.size() + k)));
+    fold_lanes_to_memory(vec(accumulators_[k]), shape_.out[k].fold, address(shape_.in.size() + k));
   }
 }
 
-BodyHooks FlatKernel::hooks_for(int count, int ahead) {
+BodyHooks FlatKernel::hooks_for(int count) {
   BodyHooks hooks;
-  hooks.load = [this, count, ahead](Xmm dst, int operand) { load_operand(dst, operand, count, ahead); };
-  hooks.store = [this, count, ahead](Xmm value, const Lane& lane) { store_operand(value, lane, count, ahead); };
-  hooks.index = [this, ahead](Xmm dst, int axis) { load_index(dst, axis, ahead); };
+  hooks.load = [this, count](Xmm dst, int operand) { load_operand(dst, operand, count); };
+  hooks.store = [this, count](Xmm value, const Lane& lane) { store_operand(value, lane, count); };
+  hooks.index = [this](Xmm dst, int axis) { load_index(dst, axis); };
   return hooks;
 }
 
-void FlatKernel::load_operand(Xmm dst, int operand, int count, int ahead) {
-  const RowOperand& o = shape_.in[static_cast<size_t>(operand)];
-  const Xbyak::Reg64 base = pointer(operand);
-  if (!o.steps) return load(dst, o.dtype, Walk::same, base, count);
-  const RegExp from = element(base, rcx, o.dtype, ahead);
-  if (shape_.prefetch > 0 && count == lanes()) prefetcht0(ptr[from + shape_.prefetch]);
-  load(dst, o.dtype, Walk::next, from, count);
+void FlatKernel::load_operand(Xmm dst, int k, int count) {
+  const RowOperand& o = shape_.in[static_cast<size_t>(k)];
+  const Reg64 from = address(static_cast<size_t>(k));
+  if (!o.steps) return load(dst, o.dtype, Walk::same, from, count);
+  if (shape_.prefetch > 0 && count == lanes()) prefetcht0(ptr[element(from, rcx, o.dtype) + shape_.prefetch]);
+  load(dst, o.dtype, Walk::next, element(from, rcx, o.dtype), count);
 }
 
-void FlatKernel::store_operand(Xmm value, const Lane& lane, int count, int ahead) {
+void FlatKernel::store_operand(Xmm value, const Lane& lane, int count) {
   const auto output = static_cast<size_t>(lane.imm);
   const RowOperand& o = shape_.out[output];
   if (o.fold != Fold::none && lane.flag) {
@@ -148,17 +148,16 @@ void FlatKernel::store_operand(Xmm value, const Lane& lane, int count, int ahead
     value = scratch(2);
   }
   if (folds_row(output)) return fold_into(vec(accumulators_[output]), value, o.fold, count);
-  const Xbyak::Reg64 base = pointer(static_cast<int>(shape_.in.size() + output));
-  if (o.fold != Fold::none) return fold_to_memory(value, o.fold, element(base, rcx, Dtype::f32, ahead), count);
-  store(value, o.dtype, lane.flag, element(base, rcx, o.dtype, ahead), count, shape_.streaming && count == lanes());
+  const RegExp to = element(address(shape_.in.size() + output), rcx, o.dtype);
+  if (o.fold != Fold::none) return fold_to_memory(value, o.fold, to, count);
+  store(value, o.dtype, lane.flag, to, count, shape_.streaming && count == lanes());
 }
 
-void FlatKernel::load_index(Xmm dst, int axis, int ahead) {
+void FlatKernel::load_index(Xmm dst, int axis) {
   mov(rsi, ptr[rdi + offsetof(RowCall, coordinates)]);
   vpbroadcastd(dst, ptr[rsi + 4 * axis]);
   if (axis != inner_axis_) return;
-  lea(eax, ptr[rcx + ahead]);
-  vmovd(Xmm(scratch(0).getIdx()), eax);
+  vmovd(Xmm(scratch(0).getIdx()), ecx);
   vpbroadcastd(scratch(0), Xmm(scratch(0).getIdx()));
   vpaddd(dst, dst, scratch(0));
   vpaddd(dst, dst, ptr[rip + lane_numbers()]);

@@ -2,6 +2,7 @@
 // FlatKernel: machine code that evaluates an expression over rows of elements.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "kernels/jit/body.hpp"
@@ -48,20 +49,21 @@ class FlatKernel : private Emitter {
   void operator()(const RowCall& call) const { entry_(&call); }
 
  private:
+  void assign_addresses();
+  const RowOperand& operand(size_t k) const;
+  Xbyak::Reg64 address(size_t k);
+  void advance(size_t k);
   void emit_row(Body& body);
-  /// For the vector `ahead` elements behind the current one, or its first `count` elements.
-  BodyHooks hooks_for(int count, int ahead);
-  void load_operand(Xbyak::Xmm dst, int operand, int count, int ahead);
-  void store_operand(Xbyak::Xmm value, const Lane& store, int count, int ahead);
-  void load_index(Xbyak::Xmm dst, int axis, int ahead);
-  static bool in_register(int operand);
-  Xbyak::Reg64 pointer(int operand);
+  BodyHooks hooks_for(int count);
+  void load_operand(Xbyak::Xmm dst, int operand, int count);
+  void store_operand(Xbyak::Xmm value, const Lane& store, int count);
+  void load_index(Xbyak::Xmm dst, int axis);
   bool folds_row(size_t output) const;
 
   RowShape shape_;
   int inner_axis_;
-  int vectors_ = 1;                // of one turn of the loop
-  std::vector<int> accumulators_;  // register of each output that folds whole rows; -1: none
+  std::vector<std::optional<Xbyak::Reg64>> addresses_;  // of inputs, then outputs
+  std::vector<int> accumulators_;                       // register of each output that folds whole rows; -1: none
   void (*entry_)(const RowCall*) = nullptr;
 };
 

@@ -61,7 +61,10 @@ PoolStages::Kernel PoolStages::made(const Key& key, int64_t length, Write write)
   if (!kernel) {
     RowKernelWriter w;
     write(w);
-    kernel = w.make(isa_, length, std::get<7>(key), 0, false);
+    // Of the rows that a sum shares with the one before, one comes from memory; a spread asks for its rows by itself.
+    const bool from_memory = std::get<0>(key) == Kind::sum && p_.channel_last && p_.reach(1) > 1;
+    const int prefetch = from_memory ? kPrefetchFromMemory : 0;
+    kernel = w.make(isa_, length, std::get<7>(key), prefetch, false);
   }
   return kernel.get();
 }

@@ -3,6 +3,7 @@
 #include "kernels/jit/pool_tiles.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace partita::jit {
 namespace {
@@ -62,18 +63,19 @@ void add_windows(const PoolPlan& p, PoolRowBlock& block, const Covers& covers) {
   for (const auto& row : covers)
     for (const RowCover& c : row) windows.push_back(c.z * p.g.dst[1] + c.y);
   sorted(windows);
-  for (int64_t row : windows)
-    for (int64_t read : p.tap_rows_of(row / p.g.dst[1], row % p.g.dst[1]))
-      if (read >= 0) source.push_back(read);
+  std::vector<std::vector<int64_t>> reads;
+  for (int64_t row : windows) {
+    reads.push_back(p.tap_rows_of(row / p.g.dst[1], row % p.g.dst[1]));
+    std::ranges::copy_if(reads.back(), std::back_inserter(source), [](int64_t read) { return read >= 0; });
+  }
   sorted(source);
   block.windows = runs(windows, p.g.dst[1]);
   block.source = runs(source, p.g.src[1]);
   block.window_slots = static_cast<int64_t>(windows.size());
   block.source_slots = static_cast<int64_t>(source.size());
-  for (int64_t row : windows) {
-    for (int64_t read : p.tap_rows_of(row / p.g.dst[1], row % p.g.dst[1]))
-      block.winners.push_back(read < 0 ? -1 : slot_of(source, read));
-    block.winners.push_back(p.first_tap_of(row / p.g.dst[1], row % p.g.dst[1]));
+  for (size_t k = 0; k < windows.size(); ++k) {
+    for (int64_t read : reads[k]) block.winners.push_back(read < 0 ? -1 : slot_of(source, read));
+    block.winners.push_back(p.first_tap_of(windows[k] / p.g.dst[1], windows[k] % p.g.dst[1]));
   }
   for (const auto& row : covers) {
     block.spread.push_back(static_cast<int32_t>(row.size()));

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// One axis of a resampling as a list of weighted sources for each place of the result. The gradient's lists are those
+// of the interpolation, turned around.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "src/base/attrs.hpp"
+
+namespace partita::jit {
+
+/// A source place and its share of the result.
+struct Tap {
+  int32_t source;
+  float weight;
+};
+
+/// The taps of every place of the result along one axis; shares of zero are left out.
+class AxisMap {
+ public:
+  AxisMap() = default;
+  /// `taps` of place i: [begin[i], begin[i + 1]).
+  AxisMap(int64_t from, std::vector<int32_t> begin, std::vector<Tap> taps);
+
+  int64_t from() const { return from_; }
+  int64_t to() const { return static_cast<int64_t>(begin_.size()) - 1; }
+  std::span<const Tap> taps(int64_t place) const {
+    const auto i = static_cast<size_t>(place);
+    return std::span(taps_).subspan(static_cast<size_t>(begin_[i]), static_cast<size_t>(begin_[i + 1] - begin_[i]));
+  }
+  int64_t most_taps() const { return most_; }
+  /// False where every share is 1.
+  bool weighted() const { return weighted_; }
+  AxisMap transposed() const;
+
+ private:
+  int64_t from_ = 0, most_ = 0;
+  std::vector<int32_t> begin_ = {0};
+  std::vector<Tap> taps_;
+  bool weighted_ = false;
+};
+
+AxisMap identity_map(int64_t extent);
+/// `attrs` of an interpolation: mode and coordinate_transformation_mode.
+AxisMap interpolation_map(int64_t from, int64_t to, const Attrs& attrs);
+
+/// Results first, first + step, .. and what each step adds to the sources' positions, where the axis is regular.
+struct AxisStep {
+  int64_t step = 1, shift = 0;
+};
+
+/// `position` of each source: its number among the stored ones.
+AxisStep regular_step(const AxisMap& map, const Attrs& attrs, std::span<const int32_t> position);
+
+/// Results first, first + step, .. (count of them) with the same number of taps, all moving by `shift` a step.
+struct TapStretch {
+  int64_t first = 0, count = 1;
+  std::vector<int64_t> positions;  ///< of the first result's taps
+  std::vector<float> weights;      ///< of tap k and result i: [k * count + i]
+};
+
+/// All results in [begin, end).
+std::vector<TapStretch> tap_stretches(const AxisMap& map, int64_t begin, int64_t end, const AxisStep& step,
+                                      std::span<const int32_t> position);
+
+/// For each source (and one more) how many sources before it have a tap.
+std::vector<int32_t> used_before(const AxisMap& map);
+
+}  // namespace partita::jit

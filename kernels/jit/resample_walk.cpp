@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// How resampled tensors lie in memory. What counts is where elements are, not what data_format calls it.
+#include "kernels/jit/resample_walk.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "src/base/dtype.hpp"
+
+namespace partita::jit {
+namespace {
+
+/// Positions of z, y, x in a tensor's dims; -1 where there is no such axis.
+struct Axes {
+  int c, z, y, x;
+};
+
+Axes axes_of(const Problem& p) {
+  const int rank = p.out[0].dims.size(), spatial = rank - 2;
+  const bool last = p.attrs.is(Attr::data_format, "NXC");
+  const int first = last ? 1 : 2;
+  const auto axis = [&](int from_end) { return from_end <= spatial ? first + spatial - from_end : -1; };
+  return {last ? rank - 1 : 1, axis(3), axis(2), axis(1)};
+}
+
+AxisMap map_of(const Problem& p, int axis) {
+  if (axis < 0) return identity_map(1);
+  const int64_t read = p.in[static_cast<size_t>(resampled_port(p))].dims[axis], made = p.out[0].dims[axis];
+  return p.step == StepKind::resample ? interpolation_map(read, made, p.attrs)
+                                      : interpolation_map(made, read, p.attrs).transposed();
+}
+
+const char* refuse_operand(const Problem& p, const ResampleWalk& walk, const TensorDesc& desc, int64_t extent,
+                           bool output) {
+  if (output ? !Emitter::stores(desc.dtype) : !Emitter::loads(desc.dtype))
+    return "an operand's type has no generated conversion";
+  const WalkedTensor t = walked(desc, p, walk);
+  const int step = std::max(t.row_step(walk, extent), walk.channel_last ? t.channel_step(walk) : -1);
+  return step < (output ? 1 : 0) ? "an operand's elements are not next to each other" : nullptr;
+}
+
+const char* refuse_layout(const Problem& p, const ResampleWalk& walk) {
+  for (int k : loaded_operands(resample_front(p)))
+    if (const char* reason = refuse_operand(p, walk, p.in[static_cast<size_t>(k)], walk.x.from(), false)) return reason;
+  for (int k : loaded_operands(resample_back(p)))
+    if (const char* reason = refuse_operand(p, walk, p.in[static_cast<size_t>(k)], walk.x.to(), false)) return reason;
+  for (const TensorDesc& desc : p.out)
+    if (const char* reason = refuse_operand(p, walk, desc, walk.x.to(), true)) return reason;
+  return nullptr;
+}
+
+}  // namespace
+
+int WalkedTensor::row_step(const ResampleWalk& walk, int64_t extent) const {
+  const bool one_channel = walk.channels == 1, one_place = extent == 1;
+  if ((one_channel || c == each) && (one_place || x == walk.channels * each)) return 1;
+  return (one_channel || c == 0) && (one_place || x == 0) ? 0 : -1;
+}
+
+int WalkedTensor::channel_step(const ResampleWalk& walk) const {
+  if (walk.channels == 1 || c == each) return 1;
+  return c == 0 ? 0 : -1;
+}
+
+int resampled_port(const Problem& p) { return p.step == StepKind::resample_backward ? 1 : 0; }
+
+Expr resample_front(const Problem& p) {
+  if (!p.front.empty()) return p.front;
+  Expr e;
+  e.result = ExprBuilder(e).load(resampled_port(p));
+  return e;
+}
+
+Expr resample_back(const Problem& p) {
+  if (!p.back.empty()) return p.back;
+  Expr e;
+  ExprBuilder b(e);
+  b.store(0, b.skeleton());
+  return e;
+}
+
+ResampleWalk resample_walk(const Problem& p, bool channel_last) {
+  const Axes axes = axes_of(p);
+  const Dims& made = p.out[0].dims;
+  ResampleWalk walk{.channel_last = channel_last, .outer = made[0], .z = {}, .y = {}, .x = map_of(p, axes.x)};
+  walk.z = map_of(p, axes.z);
+  if (channel_last) {
+    walk.channels = made[axes.c];
+    walk.y = map_of(p, axes.y);
+  } else if (axes.y < 0) {
+    walk.y = identity_map(made[axes.c]);
+  } else {
+    walk.inner = made[axes.c];
+    walk.y = map_of(p, axes.y);
+  }
+  return walk;
+}
+
+WalkedTensor walked(const TensorDesc& desc, const Problem& p, const ResampleWalk& walk) {
+  const Axes axes = axes_of(p);
+  WalkedTensor t{.dtype = desc.dtype, .each = bits_of(desc.dtype) / 8};
+  const auto stride = [&](int axis) { return axis < 0 ? 0 : desc.strides[axis] * t.each; };
+  t.offset = desc.offset * t.each;
+  t.outer = stride(0);
+  t.z = stride(axes.z);
+  t.y = stride(axes.y);
+  t.x = stride(axes.x);
+  const int64_t channel = stride(axes.c);
+  if (walk.channel_last)
+    t.c = channel;
+  else if (axes.y < 0)
+    t.y = channel;
+  else
+    t.inner = channel;
+  return t;
+}
+
+const char* refuse_resample_walk(const Problem& p, bool& channel_last) {
+  const int c = axes_of(p).c;
+  // One channel makes no difference where x is next to each other; rows then are longer.
+  const bool first = p.out[0].dims[c] > 1 && p.out[0].strides[c] == 1;
+  const char* reason = nullptr;
+  for (bool last : {first, !first}) {
+    channel_last = last;
+    const char* refused = refuse_layout(p, resample_walk(p, last));
+    if (!refused) return nullptr;
+    if (last == first) reason = refused;
+  }
+  return reason;
+}
+
+}  // namespace partita::jit
