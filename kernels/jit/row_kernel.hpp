@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RowKernel: a flat kernel written as an expression over named operands, and tensors seen as rows of channels.
+// RowKernel: a flat kernel written as an expression over named operands.
 #pragma once
 
 #include <memory>
@@ -10,23 +10,6 @@
 #include "kernels/problem.hpp"
 
 namespace partita::jit {
-
-/// A channel-last tensor with three spatial axes: byte distances along n, z, y, x; channels are next to each other or
-/// one.
-struct ChannelRows {
-  Dtype dtype = Dtype::undef;
-  bool steps = true;
-  int64_t offset = 0, n = 0, z = 0, y = 0, x = 0;
-
-  RowOperand rows(int64_t row_bytes) const { return {dtype, steps, row_bytes}; }
-  const std::byte* at(const void* base, int64_t in, int64_t iz, int64_t iy, int64_t ix) const {
-    return static_cast<const std::byte*>(base) + offset + in * n + iz * z + iy * y + ix * x;
-  }
-};
-
-/// `desc` has the axes n, spatial .., c. Null text where it fits, else why not.
-const char* refuse_channel_rows(const TensorDesc& desc, bool output);
-ChannelRows channel_rows(const TensorDesc& desc);
 
 /// Collects operands while an expression is written, then makes the code.
 class RowKernelWriter {
