@@ -47,9 +47,25 @@ void random_expression(Problem& p, Random& random) {
   auto any = [&](const std::vector<Value>& from) {
     return from[static_cast<size_t>(random.whole(0, static_cast<int64_t>(from.size()) - 1))];
   };
-  constexpr ExprOp kUnary[] = {ExprOp::neg,      ExprOp::abs,  ExprOp::square, ExprOp::tanh,
-                               ExprOp::erf,      ExprOp::exp,  ExprOp::log,    ExprOp::sigmoid,
-                               ExprOp::softplus, ExprOp::sqrt, ExprOp::floor,  ExprOp::round};
+  constexpr ExprOp kUnary[] = {ExprOp::neg,
+                               ExprOp::abs,
+                               ExprOp::square,
+                               ExprOp::tanh,
+                               ExprOp::erf,
+                               ExprOp::exp,
+                               ExprOp::log,
+                               ExprOp::sigmoid,
+                               ExprOp::softplus,
+                               ExprOp::sqrt,
+                               ExprOp::floor,
+                               ExprOp::round,
+                               ExprOp::gelu_erf,
+                               ExprOp::gelu_tanh,
+                               ExprOp::mish,
+                               ExprOp::gelu_erf_slope,
+                               ExprOp::gelu_tanh_slope,
+                               ExprOp::mish_slope,
+                               ExprOp::expm1};
   constexpr ExprOp kBinary[] = {ExprOp::add, ExprOp::sub, ExprOp::mul, ExprOp::max, ExprOp::min};
   const int64_t length = random.whole(0, 30);
   for (int64_t i = 0; i < length; ++i) {
@@ -80,11 +96,12 @@ Problem random_loop(Random& random) {
   p.step = StepKind::loop;
   for (int64_t k = random.whole(1, 4); k > 0; --k)
     p.in.push_back(operand(random.pick({Dtype::f32, Dtype::bf16, Dtype::f16, Dtype::s8, Dtype::u8, Dtype::s32,
-                                        Dtype::boolean, Dtype::f8_e5m2}),
+                                        Dtype::boolean, Dtype::f8_e5m2, Dtype::f8_e4m3}),
                            space, random));
   for (int64_t k = random.whole(1, 3); k > 0; --k)
-    p.out.push_back(dense_desc(
-        random.pick({Dtype::f32, Dtype::bf16, Dtype::f16, Dtype::s8, Dtype::u8, Dtype::s32, Dtype::boolean}), space));
+    p.out.push_back(dense_desc(random.pick({Dtype::f32, Dtype::bf16, Dtype::f16, Dtype::s8, Dtype::u8, Dtype::s32,
+                                            Dtype::boolean, Dtype::f8_e5m2, Dtype::f8_e4m3}),
+                               space));
   random_expression(p, random);
   return p;
 }
@@ -96,6 +113,8 @@ double unit_of(Dtype dtype, double value) {
     case Dtype::f32: return 2e-4 * size;
     case Dtype::bf16: return 2e-2 * size;
     case Dtype::f16: return 3e-3 * size;
+    case Dtype::f8_e5m2: return 0.3 * size;
+    case Dtype::f8_e4m3: return 0.15 * size;
     case Dtype::boolean: return 0;
     default: return 1 + 2e-4 * size;
   }
