@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generated code against the interpreter (loops) and the reference (pooling gradients): random expressions, types,
-// shapes, layouts and partial vectors, under every instruction set of the machine, on guarded memory.
+// Generated loops against the interpreter: random expressions, types, shapes, layouts and partial vectors, under every
+// instruction set of the machine, on guarded memory.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,7 +9,7 @@
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"
-#include "tests/support/random_windows.hpp"
+#include "tests/support/random_problem.hpp"
 
 namespace partita::test {
 namespace {
@@ -172,34 +172,6 @@ TEST(jit_rows, loops_agree_with_the_interpreter) {
   if (!isas().empty()) {
     EXPECT_GE(compared, static_cast<int>(kSeeds) / 2);
   }
-}
-
-/// Channel-last, so that generated code takes it.
-Problem random_pool_backward(Random& random, bool maximum, Dtype dtype) {
-  const Geometry g = random_geometry(random, {.dilated = maximum, .round_up = random.coin()});
-  const int64_t batch = random.whole(1, 2), channels = random.pick<int64_t>({1, 3, 8, 16, 21, 40});
-  const TensorDesc wide = dense_desc(dtype, activation_dims(batch, channels, g.wide, true));
-  const TensorDesc narrow = dense_desc(dtype, activation_dims(batch, channels, g.narrow, true));
-  Problem p = maximum ? problem_for(StepKind::max_pool_backward, OpKind::MaxPoolBackward)
-                      : problem_for(StepKind::pool_backward, OpKind::AvgPoolBackward);
-  p.attrs = window_attrs(g, true);
-  p.attrs.set(Attr::kernel, g.kernel);
-  p.attrs.set(Attr::exclude_pad, random.coin());
-  p.in = maximum ? std::vector{wide, narrow} : std::vector{narrow};
-  p.out = {wide};
-  return p;
-}
-
-TEST(jit_rows, pooling_gradients_agree_with_the_reference) {
-  for (const Isa isa : isas())
-    for (uint64_t seed = 1; seed <= 120; ++seed) {
-      Random random(seed);
-      const bool maximum = random.coin();
-      const Problem p = random_pool_backward(random, maximum, random.pick({Dtype::f32, Dtype::bf16, Dtype::f16}));
-      // The interpreter always accepts; generated code refuses only windows with very many taps.
-      expect_rows_agree(p, random, {.at_least = 2, .target = {.isa = isa, .threads = 2}});
-      if (HasFailure()) return;
-    }
 }
 
 }  // namespace
