@@ -46,6 +46,7 @@ struct Kernel {
   /// An output may lie over an operand that only `back` loads, at the same places: an element's operands are loaded
   /// before the element is stored, and never again.
   bool in_place = false;
+  bool slow = false;  ///< computes everything, element by element: the interpreter, references
 };
 
 /// The table of one kind of step, best row first (kernels/tables.cpp).

@@ -21,6 +21,10 @@ static_assert(kStepNames.size() == static_cast<size_t>(StepKind::dropout) + 1);
 
 std::string_view name_of(StepKind kind) { return kStepNames[static_cast<size_t>(kind)]; }
 
+int front_port(StepKind step) {
+  return step == StepKind::max_pool_backward || step == StepKind::layer_norm_backward ? 1 : 0;
+}
+
 std::string text_of(const TensorDesc& desc) {
   std::string text = str(name_of(desc.dtype), "[", text_of(desc.dims), "]");
   if (!is_dense(desc.dims, desc.strides)) text += str("/[", text_of(desc.strides), "]");

@@ -48,12 +48,20 @@ struct Problem {
   Attrs attrs;  ///< complete: defaults filled, auto_pad resolved to pads, value inputs moved into attributes
   std::vector<TensorDesc> in;
   std::vector<TensorDesc> out;
-  /// Applied to each element the skeleton reads of its gradient (pool backward) or source (pool forward) input.
+  /// Ports of `op` at the start of `in` and `out`; -1: all are ports (nothing is fused).
+  int ports_in = -1, ports_out = -1;
+  /// Applied to each element the skeleton reads of its main input (front_port). That input is not read itself then.
   Expr front;
-  /// Applied to each element the skeleton computes, instead of storing it to out[0].
+  /// Applied to each element of the skeleton's main result, instead of storing it to out[0]. Then out[0] is the first
+  /// output of `back`; the operator's other outputs keep their places, further outputs of `back` follow them.
   Expr back;
 
   bool fused() const { return !front.empty() || !back.empty(); }
+  int in_ports() const { return ports_in < 0 ? static_cast<int>(in.size()) : ports_in; }
+  int out_ports() const { return ports_out < 0 ? static_cast<int>(out.size()) : ports_out; }
 };
+
+/// The main input: the source of a forward step, the gradient of the result of a backward step.
+int front_port(StepKind step);
 
 }  // namespace partita

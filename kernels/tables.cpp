@@ -7,6 +7,8 @@
 #include "kernels/jit/pool_backward.hpp"
 #include "kernels/jit/pool_forward.hpp"
 #include "kernels/jit/resample.hpp"
+#include "kernels/jit/rows_norm.hpp"
+#include "kernels/jit/rows_softmax.hpp"
 #include "kernels/jit/strided.hpp"
 #endif
 #include "kernels/kernel.hpp"
@@ -31,11 +33,11 @@ Result<Run> make_reference(const Problem& problem, const Target&) {
 }
 
 constexpr Kernel reference_row(const char* name, StepKind step) {
-  return {name, step, Isa::any, refuse_reference, make_reference};
+  return {name, step, Isa::any, refuse_reference, make_reference, false, true};
 }
 
 constexpr Kernel interpreter_row(const char* name, StepKind step) {
-  return {name, step, Isa::any, refuse_interpreted, make_interpreted, true};
+  return {name, step, Isa::any, refuse_interpreted, make_interpreted, true, true};
 }
 
 #if PARTITA_JIT
@@ -134,12 +136,22 @@ constexpr std::array kMatmul = {
 };
 
 constexpr std::array kSoftmax = {
+#if PARTITA_JIT
+    jit_row<jit::make_softmax, Isa::avx512>("softmax_any_jit_avx512", StepKind::softmax, jit::refuse_softmax, true),
+    jit_row<jit::make_softmax, Isa::avx2>("softmax_any_jit_avx2", StepKind::softmax, jit::refuse_softmax, true),
+#endif
     native_row<onednn::plan_softmax>("softmax_float_onednn", StepKind::softmax),
     float_row<onednn::plan_softmax>("softmax_any_onednn_f32", StepKind::softmax),
     reference_row("softmax_any_ref", StepKind::softmax),
 };
 
 constexpr std::array kSoftmaxBackward = {
+#if PARTITA_JIT
+    jit_row<jit::make_softmax_backward, Isa::avx512>("softmax_backward_any_jit_avx512", StepKind::softmax_backward,
+                                                     jit::refuse_softmax_backward, true),
+    jit_row<jit::make_softmax_backward, Isa::avx2>("softmax_backward_any_jit_avx2", StepKind::softmax_backward,
+                                                   jit::refuse_softmax_backward, true),
+#endif
     native_row<onednn::plan_softmax_backward>("softmax_backward_float_onednn", StepKind::softmax_backward),
     float_row<onednn::plan_softmax_backward>("softmax_backward_any_onednn_f32", StepKind::softmax_backward),
     reference_row("softmax_backward_any_ref", StepKind::softmax_backward),
@@ -158,18 +170,36 @@ constexpr std::array kBatchNormBackward = {
 };
 
 constexpr std::array kLayerNorm = {
+#if PARTITA_JIT
+    jit_row<jit::make_layer_norm, Isa::avx512>("layer_norm_any_jit_avx512", StepKind::layer_norm,
+                                               jit::refuse_layer_norm, true),
+    jit_row<jit::make_layer_norm, Isa::avx2>("layer_norm_any_jit_avx2", StepKind::layer_norm, jit::refuse_layer_norm,
+                                             true),
+#endif
     native_row<onednn::plan_layer_norm>("layer_norm_float_onednn", StepKind::layer_norm),
     float_row<onednn::plan_layer_norm>("layer_norm_any_onednn_f32", StepKind::layer_norm),
     reference_row("layer_norm_any_ref", StepKind::layer_norm),
 };
 
 constexpr std::array kLayerNormBackward = {
+#if PARTITA_JIT
+    jit_row<jit::make_layer_norm_backward, Isa::avx512>(
+        "layer_norm_backward_any_jit_avx512", StepKind::layer_norm_backward, jit::refuse_layer_norm_backward, true),
+    jit_row<jit::make_layer_norm_backward, Isa::avx2>("layer_norm_backward_any_jit_avx2", StepKind::layer_norm_backward,
+                                                      jit::refuse_layer_norm_backward, true),
+#endif
     native_row<onednn::plan_layer_norm_backward>("layer_norm_backward_float_onednn", StepKind::layer_norm_backward),
     float_row<onednn::plan_layer_norm_backward>("layer_norm_backward_any_onednn_f32", StepKind::layer_norm_backward),
     reference_row("layer_norm_backward_any_ref", StepKind::layer_norm_backward),
 };
 
 constexpr std::array kGroupNorm = {
+#if PARTITA_JIT
+    jit_row<jit::make_group_norm, Isa::avx512>("group_norm_any_jit_avx512", StepKind::group_norm,
+                                               jit::refuse_group_norm, true),
+    jit_row<jit::make_group_norm, Isa::avx2>("group_norm_any_jit_avx2", StepKind::group_norm, jit::refuse_group_norm,
+                                             true),
+#endif
     native_row<onednn::plan_group_norm>("group_norm_float_onednn", StepKind::group_norm),
     float_row<onednn::plan_group_norm>("group_norm_any_onednn_f32", StepKind::group_norm),
     reference_row("group_norm_any_ref", StepKind::group_norm),

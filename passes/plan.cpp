@@ -71,17 +71,11 @@ bool has(const Expr& expr, ExprOp op, size_t operand) {
 }
 
 /// Operands that the walk of the step itself reads, wherever it likes; the expressions have the others.
-size_t walked_operands(StepKind step) {
-  switch (step) {
-    case StepKind::loop: return 0;
-    case StepKind::max_pool_backward: return 2;
-    default: return 1;
-  }
-}
+size_t walked_operands(const Problem& p) { return p.step == StepKind::loop ? 0 : static_cast<size_t>(p.in_ports()); }
 
 /// True where operand `k` is read only by the expression that makes the result.
 bool read_for_the_result(const Problem& p, size_t k) {
-  return k >= walked_operands(p.step) && has(p.back, ExprOp::load, k) && !has(p.front, ExprOp::load, k);
+  return k >= walked_operands(p) && has(p.back, ExprOp::load, k) && !has(p.front, ExprOp::load, k);
 }
 
 class InPlace {

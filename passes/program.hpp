@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -53,8 +54,15 @@ std::string text_of(const Step& step);
 
 /// Operators to steps; element-wise work becomes loops, and so do reductions where the target gets generated code.
 Result<Program> lower(const Subgraph& graph, const Target& target);
-/// Joins loops with the loops and pooling steps they read from or feed, so that data is walked once.
-void fuse_loops(Program& program);
+/// Whether a skeleton step (pooling, softmax, ..) that became `joined` with a loop shall replace it and the loop.
+using JoinRule = std::function<bool(const Problem& joined, const Problem& plain)>;
+/// Joins loops with the loops they read from, and with the skeleton steps they stand in front of or behind, so that data
+/// is walked once.
+void fuse_loops(Program& program, const JoinRule& shall_join);
+/// The same where kernels of the target take the joined step; never at the price of a slow kernel.
+void fuse_loops(Program& program, const Target& target);
+/// The kernel that the environment demands for this kind of step; empty where it names none of them.
+std::string_view forced_kernel(StepKind step);
 /// Chooses a kernel for every step and makes it.
 Status select_kernels(Program& program, const Target& target);
 /// Places temporaries in one arena by lifetime and finds the in-place pairs.

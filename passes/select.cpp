@@ -9,15 +9,6 @@
 namespace partita {
 namespace {
 
-/// The kernel that the environment demands for this kind of step; empty where it names none of them.
-std::string_view forced_kernel(StepKind step) {
-  const std::optional<std::string>& name = env(Env::force_kernel);
-  if (!name) return {};
-  for (const Kernel& row : kernels_for(step))
-    if (row.name == *name) return *name;
-  return {};
-}
-
 /// "loop_any_jit_avx512:ReLUBackward+Add"
 std::string code_name(const Step& step) {
   std::string name = step.picked.kernel->name;
@@ -26,6 +17,14 @@ std::string code_name(const Step& step) {
 }
 
 }  // namespace
+
+std::string_view forced_kernel(StepKind step) {
+  const std::optional<std::string>& name = env(Env::force_kernel);
+  if (!name) return {};
+  for (const Kernel& row : kernels_for(step))
+    if (row.name == *name) return *name;
+  return {};
+}
 
 Status select_kernels(Program& program, const Target& target) {
   for (Step& step : program.steps) {

@@ -17,8 +17,8 @@ namespace partita::jit {
 template <class Maker>
 Result<Run> run_of(const Problem& problem, const Target& target) {
   try {
-    Run run;
     auto made = std::make_shared<const Maker>(problem, target);
+    Run run;
     if constexpr (requires { made->scratch_bytes(); }) run.scratch_bytes = made->scratch_bytes();
     run.call = [made = std::move(made)](const RunArgs& args) { return (*made)(args); };
     return run;

@@ -2,6 +2,7 @@
 // Group normalisation.
 #include "kernels/onednn/norm_parts.hpp"
 #include "kernels/onednn/rows.hpp"
+#include "src/base/shape.hpp"
 
 namespace partita::onednn {
 
@@ -10,6 +11,9 @@ const char* plan_group_norm(const Problem& problem, const Target&, PrimitiveRun&
   const std::span<const TensorDesc> vectors_in(problem.in.begin() + 1, problem.in.end());
   const std::span<const TensorDesc> vectors_out(problem.out.begin() + 1, problem.out.end());
   if (const char* reason = refuse_mixed_orders(problem)) return reason;
+  // Its kernels take samples for evenly spaced without gaps, whatever the strides say.
+  for (const TensorDesc* t : {&problem.in[0], &problem.out[0]})
+    if (span_of(t->dims, t->strides) != elements(t->dims)) return "a tensor has gaps";
   if (!all_dense_floats(vectors_in) || !all_dense_floats(vectors_out)) return kVectorsNotDense;
   const bool affine = problem.attrs.flag_or(Attr::use_affine, true), statistics = problem.out.size() > 2;
   const bool scale = affine && problem.in.size() > 1, shift = affine && problem.in.size() > 2;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layer normalisation over the last axis, forward and backward.
+#include <array>
+
 #include "kernels/onednn/norm_parts.hpp"
 #include "kernels/onednn/rows.hpp"
 #include "src/base/shape.hpp"
@@ -32,6 +34,13 @@ memory::desc rows_desc(const TensorDesc& tensor) {
   return desc_of(dense({.dtype = tensor.dtype, .dims = {elements(tensor.dims) / n, n}, .strides = {0, 0}}));
 }
 
+/// oneDNN's kernels take rows for evenly spaced without gaps, whatever the strides say.
+const char* refuse_gaps(std::span<const TensorDesc> tensors) {
+  const bool dense =
+      std::all_of(tensors.begin(), tensors.end(), [](const TensorDesc& t) { return is_dense(t.dims, t.strides); });
+  return dense ? nullptr : "a tensor is not dense";
+}
+
 /// One statistic for each row of `src`, dense.
 memory::desc statistics_desc(const memory::desc& src) {
   memory::dims dims = src.get_dims();
@@ -46,6 +55,7 @@ memory::desc statistics_desc(const memory::desc& src) {
 const char* plan_layer_norm(const Problem& problem, const Target&, PrimitiveRun& run) {
   if (problem.op == OpKind::RMSNorm) return "oneDNN has no normalisation by the root mean square";
   if (const char* reason = refuse_axes(problem)) return reason;
+  if (const char* reason = refuse_gaps(std::array{problem.in[0], problem.out[0]})) return reason;
   const std::span<const TensorDesc> vectors_in(problem.in.begin() + 1, problem.in.end());
   const std::span<const TensorDesc> vectors_out(problem.out.begin() + 1, problem.out.end());
   if (const char* reason = refuse_mixed_orders(problem)) return reason;
@@ -70,6 +80,7 @@ const char* plan_layer_norm(const Problem& problem, const Target&, PrimitiveRun&
 
 const char* plan_layer_norm_backward(const Problem& problem, const Target&, PrimitiveRun& run) {
   if (const char* reason = refuse_axes(problem)) return reason;
+  if (const char* reason = refuse_gaps(std::array{problem.in[0], problem.in[1], problem.out[0]})) return reason;
   const std::span<const TensorDesc> vectors_in(problem.in.begin() + 2, problem.in.end());
   const std::span<const TensorDesc> vectors_out(problem.out.begin() + 1, problem.out.end());
   if (const char* reason = refuse_mixed_orders(problem)) return reason;
@@ -85,11 +96,10 @@ const char* plan_layer_norm_backward(const Problem& problem, const Target&, Prim
   const dnnl::layer_normalization_backward::primitive_desc desc(
       cpu_engine(), diffs ? prop_kind::backward : prop_kind::backward_data, diff_src, diff_dst, src, stat, epsilon,
       flags, hint, plain_attr());
-  std::vector<Operand> operands = {run.reads(DNNL_ARG_SRC, run.in(problem, 0), src),
-                                   run.reads(DNNL_ARG_DIFF_DST, run.in(problem, 1), diff_dst),
-                                   run.reads(DNNL_ARG_MEAN, run.in(problem, 2), stat),
-                                   run.reads(DNNL_ARG_VARIANCE, run.in(problem, 3), stat),
-                                   run.writes(DNNL_ARG_DIFF_SRC, run.out(problem, 0), diff_src)};
+  std::vector<Operand> operands = {
+      run.reads(DNNL_ARG_SRC, run.in(problem, 0), src), run.reads(DNNL_ARG_DIFF_DST, run.in(problem, 1), diff_dst),
+      run.reads(DNNL_ARG_MEAN, run.in(problem, 2), stat), run.reads(DNNL_ARG_VARIANCE, run.in(problem, 3), stat),
+      run.writes(DNNL_ARG_DIFF_SRC, run.out(problem, 0), diff_src)};
   if (gamma || diffs) {
     const Place scale = gamma ? run.in(problem, 4) : ones(run, problem.in[0].dims.back());
     operands.push_back(run.reads(DNNL_ARG_SCALE, scale, desc.weights_desc()));

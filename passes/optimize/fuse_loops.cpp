@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Joins steps that walk the same data:
-//   loop -> loop                 =>  one loop with both expressions
-//   pooling step -> loop         =>  the pooling step with the loop's expression behind it
-//   loop -> pooling (gradient)   =>  the pooling step with the loop's expression in front of it
+//   loop -> loop                =>  one loop with both expressions
+//   skeleton step -> loop       =>  the step with the loop's expression behind it
+//   loop -> skeleton step       =>  the step with the loop's expression in front of it
+// Skeleton steps are poolings, softmax and normalisations: they read one main input and make one main result.
 // A value between them that is used elsewhere is still stored, in the same walk; otherwise it never reaches memory.
 // Values keep the rounding of their data type (ExprOp::cast), so fused and unfused programs give the same bits.
 #include <algorithm>
+#include <set>
 
 #include "kernels/transplant.hpp"
 #include "passes/program.hpp"
@@ -18,12 +20,19 @@ namespace {
 constexpr size_t kMaxOperands = 64;
 constexpr size_t kMaxInstructions = 512;
 
-bool is_pool(StepKind s) {
-  return s == StepKind::pool_forward || s == StepKind::pool_backward || s == StepKind::max_pool_backward;
+bool is_skeleton(StepKind s) {
+  switch (s) {
+    case StepKind::pool_forward:
+    case StepKind::pool_backward:
+    case StepKind::max_pool_backward:
+    case StepKind::softmax:
+    case StepKind::softmax_backward:
+    case StepKind::layer_norm:
+    case StepKind::layer_norm_backward:
+    case StepKind::group_norm: return true;
+    default: return false;
+  }
 }
-
-/// The port whose elements a pooling step's front expression replaces.
-int front_port(StepKind s) { return s == StepKind::max_pool_backward ? 1 : 0; }
 
 bool covers(const TensorDesc& view, const Buffer& buffer) {
   return view.offset == 0 && elements(view.dims) == buffer.desc.elements();
@@ -49,7 +58,7 @@ bool has_folds(const Expr& back) {
 
 class Fuser {
  public:
-  explicit Fuser(Program& program) : p_(program) {}
+  Fuser(Program& program, const JoinRule& shall_join) : p_(program), shall_join_(shall_join) {}
 
   void run() {
     for (size_t reader = 1; reader < p_.steps.size();)
@@ -96,25 +105,30 @@ class Fuser {
     return late ? static_cast<int>(reader) : early ? static_cast<int>(maker) : -1;
   }
 
-  /// loop or pooling step, then a loop over the same space.
+  /// loop or skeleton step, then a loop over the same space.
   bool join_behind(size_t maker, size_t reader) {
     const Step &m = p_.steps[maker], &r = p_.steps[reader];
-    if (r.problem.step != StepKind::loop || (m.problem.step != StepKind::loop && !is_pool(m.problem.step)))
+    if (r.problem.step != StepKind::loop || (m.problem.step != StepKind::loop && !is_skeleton(m.problem.step)))
       return false;
     if (m.problem.out[0].dims != r.problem.out[0].dims) return false;
-    if (is_pool(m.problem.step) && has_folds(r.problem.back)) return false;
+    if (is_skeleton(m.problem.step) && has_folds(r.problem.back)) return false;
     for (size_t k = 0; k < r.in.size(); ++k) {
       const int made = output_of(m, r.in[k]);
       if (made < 0) continue;
       const TensorDesc& desc = m.problem.out[static_cast<size_t>(made)];
+      if (is_own_output(m, static_cast<size_t>(made))) return false;
       if (is_folded(m.problem.back, made)) return false;  // known only after the walk
       if (!covers(desc, buffer(r.in[k])) || !same_place(r.problem.in[k], desc)) return false;
     }
     if (m.in.size() + r.in.size() > kMaxOperands || m.out.size() + r.out.size() > kMaxOperands) return false;
     if (m.problem.back.code.size() + r.problem.back.code.size() > kMaxInstructions) return false;
     const int at = place(maker, reader);
-    if (at >= 0) replace(maker, reader, at, joined_behind(m, r, reader));
-    return at >= 0;
+    return at >= 0 && replace(maker, reader, at, joined_behind(m, r, reader), m.problem);
+  }
+
+  /// Outputs of a skeleton step beside its main result: statistics that no expression makes.
+  static bool is_own_output(const Step& m, size_t k) {
+    return is_skeleton(m.problem.step) && k > 0 && k < static_cast<size_t>(m.problem.out_ports());
   }
 
   /// Which output of `m` buffer `b` is; -1: none.
@@ -131,6 +145,10 @@ class Fuser {
     joined.problem.front = m.problem.front;
     joined.problem.in = m.problem.in;
     joined.in = m.in;
+    if (is_skeleton(m.problem.step)) {
+      joined.problem.ports_in = m.problem.in_ports();
+      joined.problem.ports_out = m.problem.out_ports();
+    }
     joined.ops = m.ops;
     joined.ops.insert(joined.ops.end(), r.ops.begin(), r.ops.end());
     Expr back = m.problem.back;
@@ -138,15 +156,14 @@ class Fuser {
       ExprBuilder build(back);
       build.store(0, build.skeleton());
     }
-    Transplant first(back.code, joined.problem.back);
+    Transplant first(back.code, joined.problem.back), second(r.problem.back.code, joined.problem.back);
     for (size_t k = 0; k < m.in.size(); ++k) first.in_map.push_back(static_cast<int>(k));
-    for (size_t k = 0; k < m.out.size(); ++k) {
-      const bool read_here = r.reads(m.out[k]);
-      first.out_map.push_back(read_here && !needed_elsewhere(m.out[k], reader) ? -1 : add_output(joined, m, k));
-    }
+    first.out_map.assign(m.out.size(), -1);
+    second.out_map.assign(r.out.size(), -1);
+    for (const auto& [from, k] : outputs_behind(m, r, reader))
+      (from == &m ? first : second).out_map[k] = add_output(joined, *from, k);
     const auto values = first.run();
 
-    Transplant second(r.problem.back.code, joined.problem.back);
     for (size_t k = 0; k < r.in.size(); ++k) {
       const int made = output_of(m, r.in[k]);
       second.in_map.push_back(made >= 0 ? -1 : add_input(joined, r, k));
@@ -154,9 +171,22 @@ class Fuser {
                                             : as_loaded(joined.problem.back, stored_value(back, made, values),
                                                         m.problem.out[static_cast<size_t>(made)].dtype));
     }
-    for (size_t k = 0; k < r.out.size(); ++k) second.out_map.push_back(add_output(joined, r, k));
     second.run();
     return joined;
+  }
+
+  /// Outputs of `m` and `r` joined, in order: what only `r` reads is gone; a skeleton's own outputs keep their places.
+  std::vector<std::pair<const Step*, size_t>> outputs_behind(const Step& m, const Step& r, size_t reader) const {
+    std::vector<std::pair<const Step*, size_t>> stored, own;
+    for (size_t k = 0; k < m.out.size(); ++k) {
+      if (is_own_output(m, k))
+        own.emplace_back(&m, k);
+      else if (!r.reads(m.out[k]) || needed_elsewhere(m.out[k], reader))
+        stored.emplace_back(&m, k);
+    }
+    for (size_t k = 0; k < r.out.size(); ++k) stored.emplace_back(&r, k);
+    stored.insert(stored.begin() + 1, own.begin(), own.end());
+    return stored;
   }
 
   /// What loading the stored value would have given.
@@ -180,10 +210,10 @@ class Fuser {
     return static_cast<int>(joined.out.size()) - 1;
   }
 
-  /// A loop whose only result is read by a pooling step as its gradient (backward) or source (forward).
+  /// A loop whose only result is read by a skeleton step as its gradient (backward) or source (forward).
   bool join_in_front(size_t maker, size_t reader, int b) {
     const Step &m = p_.steps[maker], &r = p_.steps[reader];
-    if (m.problem.step != StepKind::loop || !is_pool(r.problem.step) || m.out.size() != 1) return false;
+    if (m.problem.step != StepKind::loop || !is_skeleton(r.problem.step) || m.out.size() != 1) return false;
     if (has_folds(m.problem.back)) return false;
     const auto port = static_cast<size_t>(front_port(r.problem.step));
     if (r.in[port] != b || !same_place(r.problem.in[port], m.problem.out[0]) || !covers(m.problem.out[0], buffer(b)))
@@ -197,13 +227,14 @@ class Fuser {
     joined.ops.insert(joined.ops.begin(), m.ops.begin(), m.ops.end());
     joined.in[port] = Step::kNoBuffer;
     joined.problem.front = {};
+    joined.problem.ports_in = r.problem.in_ports();
+    joined.problem.ports_out = r.problem.out_ports();
     Transplant first(m.problem.back.code, joined.problem.front);
     for (size_t k = 0; k < m.in.size(); ++k) first.in_map.push_back(add_operand(joined, m, k));
     first.out_map = {-1};
     joined.problem.front.result =
         as_loaded(joined.problem.front, stored_value(m.problem.back, 0, first.run()), m.problem.out[0].dtype);
-    replace(maker, reader, at, std::move(joined));
-    return true;
+    return replace(maker, reader, at, std::move(joined), r.problem);
   }
 
   /// Always a new operand: the step's own ports keep their numbers and spaces.
@@ -221,16 +252,42 @@ class Fuser {
     return 0;
   }
 
-  void replace(size_t maker, size_t reader, int at, Step joined) {
+  /// `plain` is the problem of the skeleton step before; a loop may always take another one in.
+  bool replace(size_t maker, size_t reader, int at, Step joined, const Problem& plain) {
+    if (is_skeleton(plain.step)) {
+      if (declined_.count(joined.ops)) return false;
+      if (!shall_join_(joined.problem, plain)) {
+        declined_.insert(joined.ops);
+        return false;
+      }
+    }
     p_.steps[static_cast<size_t>(at)] = std::move(joined);
     p_.steps.erase(p_.steps.begin() + static_cast<long>(static_cast<size_t>(at) == maker ? reader : maker));
+    return true;
   }
 
   Program& p_;
+  const JoinRule& shall_join_;
+  std::set<std::vector<std::string>> declined_;  ///< operators of joined steps that were not wanted
 };
+
+/// Null where no row takes the problem.
+const Kernel* kernel_for(const Problem& problem, const Target& target) {
+  const auto picked = pick_kernel(problem, target, forced_kernel(problem.step));
+  return picked.ok() ? picked->kernel : nullptr;
+}
 
 }  // namespace
 
-void fuse_loops(Program& program) { Fuser(program).run(); }
+void fuse_loops(Program& program, const JoinRule& shall_join) { Fuser(program, shall_join).run(); }
+
+void fuse_loops(Program& program, const Target& target) {
+  fuse_loops(program, [&](const Problem& joined, const Problem& plain) {
+    const Kernel* with = kernel_for(joined, target);
+    if (!with || !with->slow) return with != nullptr;
+    const Kernel* without = kernel_for(plain, target);
+    return !without || without->slow;
+  });
+}
 
 }  // namespace partita

@@ -22,7 +22,7 @@ Result<Compiled> compile_uncached(const Partition& partition, const Given& given
 
   auto executable = std::make_shared<Executable>();
   PT_ASSIGN(executable->program, lower(subgraph, target));
-  fuse_loops(executable->program);
+  fuse_loops(executable->program, target);
   PT_TRY(select_kernels(executable->program, target));
   plan_memory(executable->program);
 

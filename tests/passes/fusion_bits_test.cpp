@@ -28,7 +28,7 @@ struct Steps {
 Steps expect_equal_bits(const graph& g, const std::vector<uint64_t>& kept, uint64_t seed) {
   const Partition p = one_partition(g, kept);
   Program plain = lowered(p, ports_of(p)), fused = plain;
-  fuse_loops(fused);
+  fuse_loops(fused, interpreter_joins);
   make_kernels(plain);
   make_kernels(fused);
   const Tensors inputs = input_data(g, seed);

@@ -32,7 +32,7 @@ void expect_reference(std::string_view text, const std::vector<std::pair<uint64_
     inputs[t.id] = std::move(storage);
   }
   Program program = lowered(p, ports);
-  fuse_loops(program);
+  fuse_loops(program, interpreter_joins);
   make_kernels(program);
   const Tensors got = executed(program, inputs);
   const auto expected = run_reference(p, ports.given(), inputs);

@@ -62,7 +62,7 @@ TEST(plan, temporaries_that_are_still_needed_are_never_overwritten) {
     const graph g = random_final_graph(seed, kept);
     const Partition p = one_partition(g);
     Program program = lowered(p, ports_of(p));
-    if (seed % 2) fuse_loops(program);
+    if (seed % 2) fuse_loops(program, interpreter_joins);
     make_kernels(program);
     expect_no_overwritten_temporary(program);
     for (const partita::Buffer& b : program.buffers) temporaries += b.role == partita::Buffer::Role::temporary;
@@ -96,7 +96,7 @@ using Pairs = std::vector<std::pair<uint64_t, uint64_t>>;
 
 Pairs inplace_of(const Partition& p, const Ports& ports) {
   Program program = lowered(p, ports);
-  fuse_loops(program);
+  fuse_loops(program, interpreter_joins);
   make_kernels(program);
   return program.inplace;
 }
@@ -234,7 +234,7 @@ TEST(inplace, pairs_give_the_same_results_in_shared_memory) {
       for (const logical_tensor& in : ports.inputs)
         if (seed % 3 && in.dims == out.dims) out = logical_tensor(out.id, out.dtype, in.dims, in.strides);
     Program program = lowered(p, ports);
-    fuse_loops(program);
+    fuse_loops(program, interpreter_joins);
     make_kernels(program);
     pairs += program.inplace.size();
     const Tensors inputs = input_data(g, seed);
@@ -253,7 +253,7 @@ TEST(inplace, pooling_gives_the_same_results_in_shared_memory) {
                                          shape, "); %8 = ReLUBackward(%9: f32", shape, ", %7)"));
       const Partition p = one_partition(g, {7});
       Program program = lowered(p, ports_of(p));
-      fuse_loops(program);
+      fuse_loops(program, interpreter_joins);
       ASSERT_EQ(program.steps.size(), 1u);
       chosen ? choose_kernels(program) : make_kernels(program);
       EXPECT_EQ(program.inplace.size(), 2u);

@@ -21,7 +21,7 @@ constexpr int kMostThreads = 8;  // scratch memory is sized for them
 std::vector<std::string> fused_texts(std::string_view text, const std::vector<uint64_t>& kept, bool expressions) {
   const Partition p = one_partition(final_graph_of(text), kept);
   Program program = lowered(p, ports_of(p));
-  fuse_loops(program);
+  fuse_loops(program, interpreter_joins);
   std::vector<std::string> texts;
   for (const Step& step : program.steps) {
     texts.push_back(text_of(step));
@@ -31,6 +31,8 @@ std::vector<std::string> fused_texts(std::string_view text, const std::vector<ui
 }
 
 }  // namespace
+
+bool interpreter_joins(const Problem& joined, const Problem&) { return refuse_interpreted(joined, {}) == nullptr; }
 
 Partition one_partition(const graph& g, const std::vector<uint64_t>& kept) {
   Partition p = whole_partition(*g.form(), {});

@@ -24,6 +24,8 @@ struct Ports {
 };
 Ports ports_of(const Partition& partition);
 
+/// For fuse_loops: joins what the interpreter computes, whatever kernels the machine has.
+bool interpreter_joins(const Problem& joined, const Problem& plain);
 /// Lowered, without fusion; fails the test where it cannot be.
 Program lowered(const Partition& partition, const Ports& ports);
 /// The steps of the text's graph after fusion: "ReLU 1 + Exp 2 | each: %0 = load in0; ..".

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows: what operators share that reduce along axes and then map the elements. A space is cut into tiles; a tile is
+// swept two or three times while it lies in the caches, each sweep being generated code.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/jit/row_kernel.hpp"
+#include "kernels/jit/row_space.hpp"
+#include "kernels/kernel.hpp"
+#include "src/base/threads.hpp"
+
+namespace partita::jit {
+
+/// The expressions around the skeleton, also where the problem has none: then they load the main input and store the
+/// result. The outputs of `back` are numbered without gaps; `back_out[i]` is the i-th one's port.
+struct Edges {
+  Expr front, back;
+  std::vector<int> front_in, back_in, back_out;
+  bool has_front = false;
+};
+Edges edges_of(const Problem& problem);
+
+/// How tiles are cut. Nothing here depends on the number of threads.
+struct Tiling {
+  int64_t tile_rows = 1;  ///< rows of a tile at the most
+  int64_t block = 1;      ///< lanes of a block at the most: of one kernel call
+  int64_t blocks = 1;     ///< blocks of lanes in a tile
+};
+
+/// A problem as rows: views of all operands the kernels touch.
+struct RowPlan {
+  Isa isa = Isa::any;
+  int threads = 1;
+  Edges edges;
+  RowSpace space;
+  Tiling tiling;
+  std::vector<RowView> in, out;  ///< by port; only those over the space
+  bool may_stream = false;       ///< the results exceed their share of the last-level cache
+
+  /// Results of a tile: scratch for one number each has so many f32.
+  int64_t results() const { return space.along_lanes ? tiling.tile_rows : tiling.block; }
+};
+
+/// Which ports lie over the space beside what the expressions load and store.
+struct RowPorts {
+  std::vector<int> in;          ///< read element by element
+  std::vector<int> in_result;   ///< read once a result
+  std::vector<int> out_result;  ///< written once a result
+};
+
+/// Fills `plan`; null, or why generated code cannot run the problem. Descriptions of `in_result` and `out_result` have
+/// the dims of the space, with or without the reduced ones (or with 1 in their place).
+const char* plan_rows(const Problem& problem, const Target& target, const std::vector<bool>& reduced,
+                      const RowPorts& ports, RowPlan& plan);
+/// What plan_rows asks of the operands' types and expressions.
+const char* refuse_edges(const Problem& problem, const Edges& edges);
+/// All operands of the expressions, the results first, then the main input's own ports.
+std::vector<SpaceOperand> edge_operands(const Problem& problem, const Edges& edges);
+/// Puts the views of `operands` (in the order of space.views) where `plan.in` and `plan.out` have their ports.
+void place_views(const Problem& problem, const std::vector<SpaceOperand>& operands, RowPlan& plan);
+/// Whether results of so many bytes are better written past the caches.
+bool exceeds_cache(const Problem& problem, const Edges& edges);
+
+/// Scratch memory of a tile, laid out once.
+class ScratchPlan {
+ public:
+  /// f32 values: one for each lane of each row of a tile.
+  RowView elements(const RowPlan& plan);
+  /// f32 numbers, one for each result; with `blocks`, for each block of lanes too.
+  RowView results(const RowPlan& plan, bool blocks = false);
+  /// `count` f32 that lie along the lanes and are the same for all rows.
+  RowView lanes(const RowPlan& plan, int64_t count);
+  size_t bytes() const { return bytes_; }
+
+ private:
+  RowView take(RowView view, int64_t floats);
+  size_t bytes_ = 0;
+};
+
+struct Tile {
+  const RunArgs& args;
+  std::byte* scratch;
+  Dims outer = {};
+  int64_t row = 0, rows = 1;
+  int64_t lane = 0;
+
+  float* floats(const RowView& view, int64_t block = 0) const {
+    return reinterpret_cast<float*>(scratch + view.offset + block * view.block);
+  }
+  /// Scratch is addressed from the tile's first row and lane on, tensors from their own.
+  std::byte* address(const RowView& view, int64_t block) const;
+};
+
+/// One walk over a tile: an expression over views.
+class Sweep {
+ public:
+  using Value = ExprBuilder::Value;
+  ExprBuilder builder() { return ExprBuilder(expr_); }
+  Value load(const RowView& view);
+  void store(const RowView& view, Value value);
+  void fold(const RowView& view, Fold how, Value value);
+  /// The front expression's value; the back expression's stores.
+  Value front(const RowPlan& plan);
+  void back(const RowPlan& plan, Value value);
+
+  /// Makes the code for calls of `length` lanes and, where it is not 0, of `rest` lanes.
+  void make(Isa isa, int64_t length, int64_t rest, bool streaming);
+  void make(const RowPlan& plan);
+  /// One call: block `block` of the tile.
+  void run(const Tile& tile, const RowPlan& plan, int64_t block) const;
+  /// The same with so many rows and lanes (`length` or `rest` of make).
+  void run(const Tile& tile, int64_t block, int64_t rows, int64_t lanes) const;
+  /// One row over `length` lanes.
+  void run_row(const Tile& tile) const { run(tile, 0, 1, length_); }
+
+ private:
+  static constexpr size_t kMaxOperands = 96;
+  /// Code with the views of its operands.
+  struct Code {
+    std::vector<RowView> in, out;
+    std::shared_ptr<const FlatKernel> kernel, streaming;
+  };
+  using Codes = std::vector<Code>;  ///< one after the other they cover a row
+  struct Stretches;
+
+  Codes codes(Isa isa, int64_t length, bool streaming) const;
+  Code code(Isa isa, int64_t first, int64_t length, int copies, bool streaming) const;
+  void add_stretch(Stretches& s, int64_t first, bool is_first) const;
+  static void add_output(Stretches& s, const RowView& view, Fold how);
+  /// The output has one number for each row of a call.
+  bool folds_row(size_t output) const;
+  bool may_stream(const RowPlan& plan) const;
+
+  Expr expr_;
+  std::vector<RowView> in_, out_;
+  std::vector<Fold> folds_;  ///< of each output
+  int64_t length_ = 0;
+  Codes whole_, rest_;
+};
+
+/// Tiles of the plan.
+int64_t tile_count(const RowPlan& plan);
+/// Tile `index`, in the order of memory.
+Tile tile_at(const RowPlan& plan, const RunArgs& args, std::byte* scratch, int64_t index);
+/// Rough count of operations of a tile.
+int64_t tile_cost(const RowPlan& plan);
+
+/// Calls work(tile) for every tile, tiles of one part in order; each part has its own `scratch_bytes` of args.scratch
+/// (tiles_scratch in all). Where tiles are fewer than threads, each_block shares them out instead.
+template <class F>
+void each_tile(const RowPlan& plan, const RunArgs& args, size_t scratch_bytes, F work) {
+  const int64_t tiles = tile_count(plan);
+  const auto part = [&](int64_t begin, int64_t end, int number) {
+    std::byte* scratch = static_cast<std::byte*>(args.scratch) + static_cast<size_t>(number) * scratch_bytes;
+    for (int64_t t = begin; t < end; ++t) work(tile_at(plan, args, scratch, t));
+  };
+  if (tiles < plan.threads && plan.tiling.blocks > 1) return part(0, tiles, 0);
+  parallel_for(tiles, tile_cost(plan), part, plan.threads);
+}
+size_t tiles_scratch(const RowPlan& plan, size_t scratch_bytes);
+
+/// Calls work(block) for every block of lanes of a tile.
+template <class F>
+void each_block(const RowPlan& plan, F work) {
+  if (plan.tiling.blocks == 1) return work(0);
+  parallel_for(plan.tiling.blocks, tile_cost(plan) / plan.tiling.blocks, [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) work(b);
+  });
+}
+
+/// The same number for each result of `view`, in every block.
+void fill_results(const RowPlan& plan, const Tile& tile, const RowView& view, float value);
+/// Folds the blocks' numbers of each result, in order, into the first block's.
+void fold_blocks(const RowPlan& plan, const Tile& tile, const RowView& view, Fold how);
+/// Results of the tile that exist (a tile at the end has fewer than there is room for).
+int64_t results_of(const RowPlan& plan, const Tile& tile);
+/// Moves the tile's numbers between scratch and a tensor that has one for each result.
+void write_results(const RowPlan& plan, const Tile& tile, const RowView& numbers, const RowView& tensor);
+void read_results(const RowPlan& plan, const Tile& tile, const RowView& tensor, const RowView& numbers);
+
+}  // namespace partita::jit

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// LayerNorm and RMSNorm by tiles of rows. Each block of a row: its sum, then its squared differences from its own mean,
+// read from the cache; blocks are joined in f64. Then (x - mean) rstd gamma + beta.
+#include <cmath>
+
+#include "kernels/jit/rows_norm.hpp"
+#include "kernels/jit/rows_norm_parts.hpp"
+#include "kernels/jit/run_of.hpp"
+#include "src/base/check.hpp"
+#include "src/base/shape.hpp"
+
+namespace partita::jit {
+namespace {
+
+using Value = Sweep::Value;
+
+bool has_stats(const Problem& p) { return p.op == OpKind::LayerNorm && p.out_ports() > 2; }
+
+const char* plan_forward(const Problem& p, const Target& target, RowPlan& plan) {
+  const int rank = p.out[0].dims.size();
+  const auto begin = normal_axis(p.attrs.i64_or(Attr::begin_norm_axis, -1), rank);
+  if (!begin) return "`begin_norm_axis` is out of range";
+  std::vector<bool> reduced(static_cast<size_t>(rank), false);
+  for (int d = *begin; d < rank; ++d) reduced[static_cast<size_t>(d)] = true;
+  RowPorts ports;
+  if (has_stats(p)) ports.out_result = {1, 2};
+  if (const char* reason = plan_rows(p, target, reduced, ports, plan)) return reason;
+  if (!plan.space.along_lanes) return "the normalised elements are not next to each other";
+  for (int port = 1; port < (p.op == OpKind::RMSNorm ? 2 : 3); ++port)
+    if (has_affine(p, port))
+      if (const char* reason = refuse_vector(p.in[static_cast<size_t>(port)], plan.space.lanes)) return reason;
+  return nullptr;
+}
+
+class LayerNorm {
+ public:
+  LayerNorm(const Problem& p, const Target& target)
+      : root_mean_square_(p.op == OpKind::RMSNorm), epsilon_(p.attrs.f32_or(Attr::epsilon, 1e-5f)) {
+    PT_ASSERT(plan_forward(p, target, plan_) == nullptr);
+    has_stats_ = has_stats(p);
+    sums_ = scratch_.results(plan_, true);
+    squares_ = scratch_.results(plan_, true);
+    mean_ = scratch_.results(plan_);
+    scale_ = scratch_.results(plan_);
+    if (plan_.edges.has_front) elements_ = scratch_.elements(plan_);
+    write_sweeps();
+    write_map(p);
+  }
+
+  size_t scratch_bytes() const { return tiles_scratch(plan_, scratch_.bytes()); }
+
+  Status operator()(const RunArgs& args) const {
+    each_tile(plan_, args, scratch_.bytes(), [this](const Tile& tile) {
+      fill_results(plan_, tile, sums_, 0);
+      fill_results(plan_, tile, squares_, 0);
+      each_block(plan_, [&](int64_t b) { measure(tile, b); });
+      finish(tile);
+      each_block(plan_, [&](int64_t b) { map_.run(tile, plan_, b); });
+    });
+    return {};
+  }
+
+ private:
+  void write_sweeps() {
+    const bool kept = plan_.edges.has_front;
+    Value x = add_up_.front(plan_);
+    if (kept) add_up_.store(elements_, x);
+    add_up_.fold(sums_, Fold::sum, root_mean_square_ ? add_up_.builder().apply(ExprOp::square, x) : x);
+    add_up_.make(plan_);
+    if (root_mean_square_) return;
+    x = kept ? differences_.load(elements_) : differences_.front(plan_);
+    ExprBuilder b = differences_.builder();
+    differences_.fold(squares_, Fold::sum, b.apply(ExprOp::square, b.sub(x, differences_.load(sums_))));
+    differences_.make(plan_);
+  }
+
+  void write_map(const Problem& p) {
+    ExprBuilder b = map_.builder();
+    Value x = plan_.edges.has_front ? map_.load(elements_) : map_.front(plan_);
+    if (!root_mean_square_) x = b.sub(x, map_.load(mean_));
+    x = b.mul(x, map_.load(scale_));
+    const auto vector = [&](int port) {
+      return map_.load(vector_view(RowView::From::in, port, p.in[static_cast<size_t>(port)], plan_.tiling.block));
+    };
+    if (has_affine(p, 1)) x = b.mul(x, vector(1));
+    if (!root_mean_square_ && has_affine(p, 2)) x = b.add(x, vector(2));
+    map_.back(plan_, x);
+    map_.make(plan_);
+  }
+
+  /// Lanes of block `block`.
+  double count_of(int64_t block) const {
+    return static_cast<double>(std::min(plan_.tiling.block, plan_.space.lanes - block * plan_.tiling.block));
+  }
+
+  void measure(const Tile& tile, int64_t block) const {
+    add_up_.run(tile, plan_, block);
+    if (root_mean_square_) return;
+    const double count = count_of(block);
+    float* sums = tile.floats(sums_, block);
+    for (int64_t i = 0; i < tile.rows; ++i) sums[i] = static_cast<float>(sums[i] / count);
+    differences_.run(tile, plan_, block);
+  }
+
+  void finish(const Tile& tile) const {
+    for (int64_t i = 0; i < tile.rows; ++i) {
+      double variance = 0, mean = 0;
+      if (root_mean_square_) {
+        for (int64_t b = 0; b < plan_.tiling.blocks; ++b) variance += static_cast<double>(tile.floats(sums_, b)[i]);
+        variance /= static_cast<double>(plan_.space.lanes);
+      } else {
+        Moments all;
+        for (int64_t b = 0; b < plan_.tiling.blocks; ++b)
+          all.add(count_of(b), tile.floats(sums_, b)[i], tile.floats(squares_, b)[i]);
+        mean = all.mean;
+        variance = all.variance();
+      }
+      tile.floats(mean_)[i] = static_cast<float>(mean);
+      tile.floats(scale_)[i] = static_cast<float>(1 / std::sqrt(variance + static_cast<double>(epsilon_)));
+      tile.floats(squares_)[i] = static_cast<float>(variance);
+    }
+    if (!has_stats_) return;
+    write_results(plan_, tile, mean_, plan_.out[1]);
+    write_results(plan_, tile, squares_, plan_.out[2]);
+  }
+
+  bool root_mean_square_, has_stats_ = false;
+  float epsilon_;
+  RowPlan plan_;
+  ScratchPlan scratch_;
+  RowView sums_, squares_;  ///< of each block; the sums become the blocks' means, the squares of the first the variance
+  RowView mean_, scale_, elements_;
+  Sweep add_up_, differences_, map_;
+};
+
+}  // namespace
+
+const char* refuse_layer_norm(const Problem& problem, const Target& target) {
+  RowPlan plan;
+  return plan_forward(problem, target, plan);
+}
+Result<Run> make_layer_norm(const Problem& problem, const Target& target) { return run_of<LayerNorm>(problem, target); }
+
+}  // namespace partita::jit

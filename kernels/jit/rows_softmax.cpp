@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax by tiles of slices. Forward: the maximum m; e = exp(x - m), kept in scratch memory, and its sum s; e / s.
+// The logarithm keeps no e and ends in (x - m) - log s. Backward: the sum over the slice, then each element.
+#include "kernels/jit/rows_softmax.hpp"
+
+#include <limits>
+
+#include "kernels/jit/rows.hpp"
+#include "kernels/jit/run_of.hpp"
+#include "src/base/check.hpp"
+#include "src/base/shape.hpp"
+
+namespace partita::jit {
+namespace {
+
+using Value = Sweep::Value;
+
+const char* plan_along_axis(const Problem& p, const Target& target, int64_t given, const RowPorts& ports,
+                            RowPlan& plan) {
+  const int rank = p.out[0].dims.size();
+  std::vector<bool> reduced(static_cast<size_t>(rank), false);
+  if (rank > 0) {
+    const auto axis = normal_axis(given, rank);
+    if (!axis) return "`axis` is out of range";
+    reduced[static_cast<size_t>(*axis)] = true;
+  }
+  return plan_rows(p, target, reduced, ports, plan);
+}
+
+bool has_stats(const Problem& p) { return p.op == OpKind::SoftMax && p.out_ports() > 1; }
+
+const char* plan_forward(const Problem& p, const Target& target, RowPlan& plan) {
+  RowPorts ports;
+  if (has_stats(p)) ports.out_result = {1};
+  return plan_along_axis(p, target, p.attrs.i64(Attr::axis), ports, plan);
+}
+
+const char* plan_backward(const Problem& p, const Target& target, RowPlan& plan) {
+  return plan_along_axis(p, target, p.attrs.i64(Attr::axis), {.in = {1}, .in_result = {}, .out_result = {}}, plan);
+}
+
+class Softmax {
+ public:
+  Softmax(const Problem& p, const Target& target)
+      : logarithm_(p.op == OpKind::LogSoftmax), inf_as_zero_(p.attrs.is(Attr::mode, "inf_as_zero")) {
+    PT_ASSERT(plan_forward(p, target, plan_) == nullptr);
+    if (has_stats(p)) stats_ = &plan_.out[1];
+    max_ = scratch_.results(plan_, true);
+    sum_ = scratch_.results(plan_, true);
+    log_sum_ = scratch_.results(plan_);
+    if (!logarithm_ || plan_.edges.has_front) elements_ = scratch_.elements(plan_);
+    write_sweeps();
+  }
+
+  size_t scratch_bytes() const { return tiles_scratch(plan_, scratch_.bytes()); }
+
+  Status operator()(const RunArgs& args) const {
+    each_tile(plan_, args, scratch_.bytes(), [this](const Tile& tile) { run(tile); });
+    return {};
+  }
+
+ private:
+  void write_sweeps() {
+    const bool kept = plan_.edges.has_front;  // its result is computed once
+    Value x = find_max_.front(plan_);
+    if (kept) find_max_.store(elements_, x);
+    find_max_.fold(max_, Fold::max, x);
+    find_max_.make(plan_);
+
+    x = kept ? exponentials_.load(elements_) : exponentials_.front(plan_);
+    const Value m = exponentials_.load(first_block(max_));
+    const Value e = exponentials_.builder().exp(exponentials_.builder().sub(x, m));
+    if (!logarithm_) exponentials_.store(elements_, e);
+    exponentials_.fold(sum_, Fold::sum, e);
+    exponentials_.make(plan_);
+
+    write_finish();
+
+    if (logarithm_) {
+      x = kept ? map_.load(elements_) : map_.front(plan_);
+      const Value shifted = map_.builder().sub(x, map_.load(first_block(max_)));
+      map_.back(plan_, map_.builder().sub(shifted, map_.load(first_block(sum_))));
+    } else {
+      const Value scale = map_.load(first_block(sum_));
+      map_.back(plan_, map_.builder().mul(map_.load(elements_), scale));
+    }
+    map_.make(plan_);
+  }
+
+  /// From a sum to what the map needs, for all results of a tile at once.
+  void write_finish() {
+    const auto along = [](RowView view) { return RowView{.offset = view.offset, .lane = 4}; };
+    ExprBuilder b = finish_.builder();
+    const Value s = finish_.load(along(sum_)), m = finish_.load(along(max_));
+    const Value log = b.apply(ExprOp::log, s);
+    if (logarithm_) {
+      finish_.store(along(sum_), log);
+    } else {
+      const Value nothing = b.apply(ExprOp::eq, s, b.constant(0));
+      const Value inverse = b.apply(ExprOp::reciprocal, s);
+      finish_.store(along(sum_), inf_as_zero_ ? b.select(nothing, b.constant(0), inverse) : inverse);
+      if (stats_) {
+        const Value infinite = b.constant(-std::numeric_limits<float>::infinity());
+        finish_.store(along(log_sum_), b.select(nothing, infinite, b.add(m, log)));
+      }
+    }
+    finish_.make(plan_.isa, plan_.results(), 0, false);
+  }
+
+  static RowView first_block(RowView view) {
+    view.block = 0;
+    return view;
+  }
+
+  void run(const Tile& tile) const {
+    // The lowest number instead of -inf: a slice of -inf alone then gives exponentials of 0, not NaN.
+    constexpr auto kLowest = std::numeric_limits<float>::lowest(), kInfinity = std::numeric_limits<float>::infinity();
+    fill_results(plan_, tile, max_, inf_as_zero_ ? kLowest : -kInfinity);
+    each_block(plan_, [&](int64_t b) { find_max_.run(tile, plan_, b); });
+    fold_blocks(plan_, tile, max_, Fold::max);
+    fill_results(plan_, tile, sum_, 0);
+    each_block(plan_, [&](int64_t b) { exponentials_.run(tile, plan_, b); });
+    fold_blocks(plan_, tile, sum_, Fold::sum);
+    finish_.run_row(tile);
+    if (stats_) write_results(plan_, tile, log_sum_, *stats_);
+    each_block(plan_, [&](int64_t b) { map_.run(tile, plan_, b); });
+  }
+
+  bool logarithm_, inf_as_zero_;
+  RowPlan plan_;
+  ScratchPlan scratch_;
+  const RowView* stats_ = nullptr;
+  RowView max_, sum_, log_sum_, elements_;
+  Sweep find_max_, exponentials_, finish_, map_;
+};
+
+/// dst (g - sum of g dst), or g - exp(dst) sum of g for the logarithm.
+class SoftmaxBackward {
+ public:
+  SoftmaxBackward(const Problem& p, const Target& target) {
+    PT_ASSERT(plan_backward(p, target, plan_) == nullptr);
+    const bool logarithm = p.op == OpKind::LogSoftmaxBackward, kept = plan_.edges.has_front;
+    sum_ = scratch_.results(plan_, true);
+    if (kept) elements_ = scratch_.elements(plan_);
+
+    Value g = add_up_.front(plan_);
+    if (kept) add_up_.store(elements_, g);
+    add_up_.fold(sum_, Fold::sum, logarithm ? g : add_up_.builder().mul(g, add_up_.load(plan_.in[1])));
+    add_up_.make(plan_);
+
+    ExprBuilder b = map_.builder();
+    g = kept ? map_.load(elements_) : map_.front(plan_);
+    RowView whole_sum = sum_;
+    whole_sum.block = 0;
+    const Value y = map_.load(plan_.in[1]), sum = map_.load(whole_sum);
+    map_.back(plan_, logarithm ? b.sub(g, b.mul(b.exp(y), sum)) : b.mul(y, b.sub(g, sum)));
+    map_.make(plan_);
+  }
+
+  size_t scratch_bytes() const { return tiles_scratch(plan_, scratch_.bytes()); }
+
+  Status operator()(const RunArgs& args) const {
+    each_tile(plan_, args, scratch_.bytes(), [this](const Tile& tile) {
+      fill_results(plan_, tile, sum_, 0);
+      each_block(plan_, [&](int64_t b) { add_up_.run(tile, plan_, b); });
+      fold_blocks(plan_, tile, sum_, Fold::sum);
+      each_block(plan_, [&](int64_t b) { map_.run(tile, plan_, b); });
+    });
+    return {};
+  }
+
+ private:
+  RowPlan plan_;
+  ScratchPlan scratch_;
+  RowView sum_, elements_;
+  Sweep add_up_, map_;
+};
+
+}  // namespace
+
+const char* refuse_softmax(const Problem& problem, const Target& target) {
+  RowPlan plan;
+  return plan_forward(problem, target, plan);
+}
+Result<Run> make_softmax(const Problem& problem, const Target& target) { return run_of<Softmax>(problem, target); }
+
+const char* refuse_softmax_backward(const Problem& problem, const Target& target) {
+  RowPlan plan;
+  return plan_backward(problem, target, plan);
+}
+Result<Run> make_softmax_backward(const Problem& problem, const Target& target) {
+  return run_of<SoftmaxBackward>(problem, target);
+}
+
+}  // namespace partita::jit
