@@ -18,7 +18,12 @@ enum class ExprOp : uint8_t {
   index_s32, ///< coordinate along axis imm of the loop's space
   add, sub, mul, div, max, min,  ///< max/min: NaN in either gives NaN
   neg, abs, square, sqrt, reciprocal, exp, log, tanh, erf, round, floor, sigmoid,
+  expm1,     ///< exp(a) - 1
   softplus,  ///< log(1 + exp(a))
+  gelu_erf,  ///< a times the normal distribution function at a
+  gelu_tanh, ///< a * sigmoid(2 sqrt(2 / pi) (a + 0.044715 a^3))
+  mish,      ///< a * tanh(log(1 + exp(a)))
+  gelu_erf_slope, gelu_tanh_slope, mish_slope,  ///< derivatives of the three
   pow,       ///< a to the power of b
   ge, gt, eq,                    ///< 1.0 or 0.0
   select,    ///< a != 0 ? b : c

@@ -9,6 +9,7 @@
 #include "kernels/jit/resample.hpp"
 #include "kernels/jit/rows_norm.hpp"
 #include "kernels/jit/rows_softmax.hpp"
+#include "kernels/jit/strided.hpp"
 #endif
 #include "kernels/kernel.hpp"
 #include "kernels/loop/interpreter.hpp"
@@ -61,6 +62,8 @@ constexpr std::array kLoop = {
 #if PARTITA_JIT
     jit_row<jit::make_flat, Isa::avx512>("loop_any_jit_avx512", StepKind::loop, jit::refuse_flat, true),
     jit_row<jit::make_flat, Isa::avx2>("loop_any_jit_avx2", StepKind::loop, jit::refuse_flat, true),
+    jit_row<jit::make_strided, Isa::avx512>("loop_any_jit_transpose_avx512", StepKind::loop, jit::refuse_strided, true),
+    jit_row<jit::make_strided, Isa::avx2>("loop_any_jit_transpose_avx2", StepKind::loop, jit::refuse_strided, true),
 #endif
     interpreter_row("loop_any_interpreter", StepKind::loop),
 };

@@ -12,19 +12,16 @@ namespace {
 
 using Xbyak::Xmm;
 
-enum Predicate {
-  kEqual = 0x00,
-  kUnordered = 0x03,
-  kNotEqual = 0x04,
-  kOrdered = 0x07,
-  kGreaterEqual = 0x1d,
-  kGreater = 0x1e
-};
+enum Predicate { kEqual = 0x00, kUnordered = 0x03, kGreaterEqual = 0x1d, kGreater = 0x1e };
 constexpr int kNearestEven = 0, kDown = 1;
 
 }  // namespace
 
 Xbyak::Address Emitter::constant(int32_t bits) { return ptr[rip + constants_[bits]]; }
+
+Xbyak::Address Emitter::everywhere(int32_t bits) {
+  return wide_ ? ptr_b[rip + constants_[bits]] : ptr[rip + vectors_[bits]];
+}
 
 void Emitter::broadcast_bits(Xmm dst, int32_t bits) {
   if (bits == 0) return wide_ ? vpxord(dst, dst, dst) : vxorps(dst, dst, dst);
@@ -36,6 +33,11 @@ void Emitter::emit_constants() {
   for (auto& [bits, label] : constants_) {
     L(label);
     dd(static_cast<uint32_t>(bits));
+  }
+  if (!vectors_.empty()) align(32);
+  for (auto& [bits, label] : vectors_) {
+    L(label);
+    for (int i = 0; i < lanes(); ++i) dd(static_cast<uint32_t>(bits));
   }
   if (lane_numbers_used_) {
     align(64);
@@ -115,55 +117,6 @@ void Emitter::compute(const Lane& lane, Xmm dst, Xmm a, Xmm b, Xmm c) {
     case LaneOp::constant:
     case LaneOp::index: return;
   }
-}
-
-void Emitter::cast(Xmm dst, Xmm a, Dtype dtype) {
-  if (dst != a) vmovaps(dst, a);
-  if (dtype == Dtype::bf16) return round_to_bf16(dst);
-  if (dtype == Dtype::f16) {
-    vcvtps2ph(half(scratch(0)), dst, kNearestEven);
-    return vcvtph2ps(dst, half(scratch(0)));
-  }
-  to_integer(dst, dtype == Dtype::s8 ? -128.0f : 0.0f, dtype == Dtype::s8 ? 127.0f : 255.0f);
-  vcvtdq2ps(dst, dst);
-}
-
-/// v = v rounded to nearest even in its upper 16 bits, the lower ones 0; NaN stays NaN. Uses scratch 0 and 1.
-void Emitter::round_to_bf16(Xmm v) {
-  const Xmm sum = scratch(0), other = scratch(1);
-  vpsrld(sum, v, 16);
-  broadcast_bits(other, 1);
-  vandps(sum, sum, other);
-  broadcast_bits(other, 0x7fff);
-  vpaddd(sum, sum, other);
-  vpaddd(sum, sum, v);
-  broadcast_bits(other, 0x00400000);
-  vorps(other, other, v);
-  if (wide_) {
-    vcmpps(k2, v, v, kUnordered);
-    vblendmps(v | k2, sum, other);
-  } else {
-    vcmpps(v, v, v, kUnordered);
-    vblendvps(v, sum, other, v);
-  }
-  vpsrld(v, v, 16);
-  vpslld(v, v, 16);
-}
-
-/// v = s32 of v limited to [low, high]; NaN gives 0. Uses scratch 0.
-void Emitter::to_integer(Xmm v, float low, float high) {
-  if (wide_) {
-    vcmpps(k2, v, v, kOrdered);
-    vmovaps(v | k2 | T_z, v);
-  } else {
-    vcmpps(scratch(0), v, v, kOrdered);
-    vandps(v, v, scratch(0));
-  }
-  broadcast_bits(scratch(0), std::bit_cast<int32_t>(low));
-  vmaxps(v, v, scratch(0));
-  broadcast_bits(scratch(0), std::bit_cast<int32_t>(high));
-  vminps(v, v, scratch(0));
-  vcvtps2dq(v, v);
 }
 
 }  // namespace partita::jit

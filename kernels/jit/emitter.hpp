@@ -47,9 +47,14 @@ class Emitter : public Xbyak::CodeGenerator {
   void fold_lanes_to_memory(Xbyak::Xmm acc, Fold fold, const Xbyak::RegExp& address);
   /// The `count` f32 at `address` = fold(themselves, value). Uses all scratch.
   void fold_to_memory(Xbyak::Xmm value, Fold fold, const Xbyak::RegExp& address, int count);
-  /// Whether load and store know the type.
+  /// Loads or stores `count` elements of 1, 2 or 4 bytes as they are, one a lane: loads fill up with zeros, stores drop
+  /// the upper bytes. Stores use scratch 3; `streaming` as above.
+  void load_bytes(Xbyak::Xmm dst, int bytes, const Xbyak::RegExp& address, int count);
+  void store_bytes(Xbyak::Xmm v, int bytes, const Xbyak::RegExp& address, int count, bool streaming);
+  /// Whether load and store know the type, and whether values can be rounded to it.
   static bool loads(Dtype dtype);
   static bool stores(Dtype dtype);
+  static bool casts(Dtype dtype);
 
   /// Where the numbers 0, 1, 2, .. lie, one a lane.
   Xbyak::Label& lane_numbers() { return lane_numbers_used_ = true, lane_numbers_; }
@@ -64,14 +69,18 @@ class Emitter : public Xbyak::CodeGenerator {
 
  private:
   Xbyak::Address constant(int32_t bits);
+  /// The bits in every lane, as an instruction's last operand.
+  Xbyak::Address everywhere(int32_t bits);
   void use_mask(int count);
   void load_same(Xbyak::Xmm dst, Dtype dtype, const Xbyak::RegExp& address);
-  void load_part(Xbyak::Xmm dst, Dtype dtype, const Xbyak::RegExp& address, int count);
-  void store_part(Xbyak::Xmm v, int bytes, const Xbyak::RegExp& address, int count, bool streaming);
-  void store_as_s32(Xbyak::Xmm v, const Xbyak::RegExp& address, int count, bool streaming);
   void widen(Xbyak::Xmm dst, Dtype dtype);
+  void halves_to_f32(Xbyak::Xmm v);
+  void widen_f8(Xbyak::Xmm v, Dtype dtype);
+  void narrow_f8(Xbyak::Xmm v, Dtype dtype);
   void round_to_bf16(Xbyak::Xmm v);
-  void to_integer(Xbyak::Xmm v, float low, float high);
+  void to_integer(Xbyak::Xmm v, Dtype dtype);
+  void to_s32(Xbyak::Xmm v);
+  void is_not_zero(Xbyak::Xmm v);
   void fold_pair(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, Fold fold);
   void compare(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, int predicate);
   void cast(Xbyak::Xmm dst, Xbyak::Xmm a, Dtype dtype);
@@ -79,8 +88,9 @@ class Emitter : public Xbyak::CodeGenerator {
   Xbyak::Xmm low(Xbyak::Xmm v) const { return Xbyak::Xmm(v.getIdx()); }
 
   bool wide_;
-  std::map<int32_t, Xbyak::Label> constants_;
-  Xbyak::Label masks_;  // eight lanes of ones, eight of zeros
+  std::map<int32_t, Xbyak::Label> constants_;  // one lane each
+  std::map<int32_t, Xbyak::Label> vectors_;    // AVX2 has no operands that repeat a lane
+  Xbyak::Label masks_;                         // eight lanes of ones, eight of zeros
   Xbyak::Label lane_numbers_;
   bool masks_used_ = false, lane_numbers_used_ = false;
 };

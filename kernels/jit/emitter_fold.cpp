@@ -77,7 +77,7 @@ void Emitter::fold_to_memory(Xmm value, Fold fold, const RegExp& address, int co
   const Xmm so_far = scratch(2);
   load(so_far, Dtype::f32, Walk::next, address, count);
   fold_pair(so_far, so_far, value, fold);
-  store_part(so_far, 4, address, count, false);
+  store_bytes(so_far, 4, address, count, false);
 }
 
 }  // namespace partita::jit

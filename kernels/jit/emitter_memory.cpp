@@ -13,8 +13,6 @@ namespace {
 using Xbyak::RegExp;
 using Xbyak::Xmm;
 
-constexpr uint8_t kOrdered = 0x07, kNotEqual = 0x04, kGreaterEqual = 0x1d;
-
 }  // namespace
 
 bool Emitter::loads(Dtype dtype) {
@@ -26,12 +24,13 @@ bool Emitter::loads(Dtype dtype) {
     case Dtype::s8:
     case Dtype::u8:
     case Dtype::boolean:
-    case Dtype::f8_e5m2: return true;
+    case Dtype::f8_e5m2:
+    case Dtype::f8_e4m3: return true;
     default: return false;
   }
 }
 
-bool Emitter::stores(Dtype dtype) { return loads(dtype) && dtype != Dtype::f8_e5m2; }
+bool Emitter::stores(Dtype dtype) { return loads(dtype); }
 
 /// k1 = the first `count` lanes.
 void Emitter::use_mask(int count) {
@@ -41,35 +40,64 @@ void Emitter::use_mask(int count) {
 
 void Emitter::load(Xmm dst, Dtype dtype, Walk walk, const RegExp& address, int count) {
   if (walk == Walk::same) return load_same(dst, dtype, address);
-  if (count < lanes()) return load_part(dst, dtype, address, count);
-  switch (dtype) {
-    case Dtype::bf16: vpmovzxwd(dst, ptr[address]); break;
-    case Dtype::f16: return vcvtph2ps(dst, ptr[address]);
-    case Dtype::s8: vpmovsxbd(dst, ptr[address]); break;
-    case Dtype::u8:
-    case Dtype::boolean: vpmovzxbd(dst, ptr[address]); break;
-    case Dtype::f8_e5m2: vpmovzxbw(half(dst), ptr[address]); break;
-    default: return vmovups(dst, ptr[address]);
+  if (count == lanes()) {  // both moves at once
+    if (dtype == Dtype::f16) return vcvtph2ps(dst, ptr[address]);
+    if (dtype == Dtype::s8) return vpmovsxbd(dst, ptr[address]), vcvtdq2ps(dst, dst);
   }
+  load_bytes(dst, bits_of(dtype) / 8, address, count);
   widen(dst, dtype);
 }
 
-/// From what a widening move left to f32.
+void Emitter::load_bytes(Xmm dst, int bytes, const RegExp& address, int count) {
+  const bool part = count < lanes();
+  if (wide_ || !part) {
+    if (part) use_mask(count);
+    const Xmm to = part ? dst | k1 | T_z : dst;
+    const auto from = ptr[address];
+    return bytes == 4 ? vmovups(to, from) : bytes == 2 ? vpmovzxwd(to, from) : vpmovzxbd(to, from);
+  }
+  if (bytes == 4) {
+    masks_used_ = true;
+    vmovups(scratch(0), ptr[rip + masks_ + (8 - count) * 4]);
+    return vmaskmovps(dst, scratch(0), ptr[address]);
+  }
+  const Xmm one = low(dst);
+  vpxor(one, one, one);
+  for (int j = 0; j < count; ++j)
+    bytes == 2 ? vpinsrw(one, one, ptr[address + 2 * j], static_cast<uint8_t>(j))
+               : vpinsrb(one, one, ptr[address + j], static_cast<uint8_t>(j));
+  bytes == 2 ? vpmovzxwd(dst, one) : vpmovzxbd(dst, one);
+}
+
+/// From zero-extended elements to f32.
 void Emitter::widen(Xmm dst, Dtype dtype) {
   switch (dtype) {
     case Dtype::bf16: return vpslld(dst, dst, 16);
-    case Dtype::f16: return vcvtph2ps(dst, half(dst));
+    case Dtype::f16: return halves_to_f32(dst);
     case Dtype::f8_e5m2:  // the upper byte of an f16
-      vpsllw(half(dst), half(dst), 8);
-      return vcvtph2ps(dst, half(dst));
-    case Dtype::boolean:
-      broadcast_bits(scratch(0), 1);
-      vpminsd(dst, dst, scratch(0));
-      return vcvtdq2ps(dst, dst);
+      vpslld(dst, dst, 8);
+      return halves_to_f32(dst);
+    case Dtype::f8_e4m3: return widen_f8(dst, dtype);
+    case Dtype::boolean: vpminsd(dst, dst, everywhere(1)); return vcvtdq2ps(dst, dst);
     case Dtype::s8:
+      vpslld(dst, dst, 24);
+      vpsrad(dst, dst, 24);
+      return vcvtdq2ps(dst, dst);
     case Dtype::u8: return vcvtdq2ps(dst, dst);
     default: return;
   }
+}
+
+/// v = f32 of the f16 in the lanes' lower halves.
+void Emitter::halves_to_f32(Xmm v) {
+  if (wide_) {
+    vpmovdw(half(v), v);
+  } else {
+    const Xbyak::Ymm all(v.getIdx());
+    vpackusdw(all, all, all);
+    vpermq(all, all, 0x08);
+  }
+  vcvtph2ps(v, half(v));
 }
 
 void Emitter::load_same(Xmm dst, Dtype dtype, const RegExp& address) {
@@ -91,6 +119,11 @@ void Emitter::load_same(Xmm dst, Dtype dtype, const RegExp& address) {
       vmovd(one, eax);
       vcvtph2ps(one, one);
       break;
+    case Dtype::f8_e4m3:
+      movzx(eax, byte[address]);
+      vmovd(one, eax);
+      widen_f8(dst, dtype);
+      break;
     default:
       dtype == Dtype::s8 ? movsx(eax, byte[address]) : movzx(eax, byte[address]);
       if (dtype == Dtype::boolean) {
@@ -104,103 +137,43 @@ void Emitter::load_same(Xmm dst, Dtype dtype, const RegExp& address) {
   vbroadcastss(dst, one);
 }
 
-void Emitter::load_part(Xmm dst, Dtype dtype, const RegExp& address, int count) {
-  if (wide_) {
-    use_mask(count);
-    switch (dtype) {
-      case Dtype::bf16: vpmovzxwd(dst | k1 | T_z, ptr[address]); break;
-      case Dtype::f16: return vcvtph2ps(dst | k1 | T_z, ptr[address]);
-      case Dtype::s8: vpmovsxbd(dst | k1 | T_z, ptr[address]); break;
-      case Dtype::u8:
-      case Dtype::boolean: vpmovzxbd(dst | k1 | T_z, ptr[address]); break;
-      case Dtype::f8_e5m2: vpmovzxbw(half(dst) | k1 | T_z, ptr[address]); break;
-      default: return vmovups(dst | k1 | T_z, ptr[address]);
-    }
-    return widen(dst, dtype);
-  }
-  const Xmm one(dst.getIdx());
-  const int bytes = bits_of(dtype) / 8;
-  if (bytes == 4) {
-    masks_used_ = true;
-    vmovups(scratch(0), ptr[rip + masks_ + (8 - count) * 4]);
-    return vmaskmovps(dst, scratch(0), ptr[address]);
-  }
-  vpxor(one, one, one);
-  for (int j = 0; j < count; ++j)
-    bytes == 2 ? vpinsrw(one, one, ptr[address + 2 * j], static_cast<uint8_t>(j))
-               : vpinsrb(one, one, ptr[address + j], static_cast<uint8_t>(j));
-  switch (dtype) {
-    case Dtype::bf16: vpmovzxwd(dst, one); break;
-    case Dtype::s8: vpmovsxbd(dst, one); break;
-    case Dtype::u8:
-    case Dtype::boolean: vpmovzxbd(dst, one); break;
-    case Dtype::f8_e5m2: vpmovzxbw(one, one); break;
-    default: break;
-  }
-  widen(dst, dtype);
-}
-
 void Emitter::store(Xmm value, Dtype dtype, bool integer, const RegExp& address, int count, bool streaming) {
   const Xmm v = scratch(2);
   switch (dtype) {
     case Dtype::f32:
       if (integer) vcvtdq2ps(v, value);
-      return store_part(integer ? v : value, 4, address, count, streaming);
+      return store_bytes(integer ? v : value, 4, address, count, streaming);
     case Dtype::s32:
-      if (integer) return store_part(value, 4, address, count, streaming);
+      if (integer) return store_bytes(value, 4, address, count, streaming);
       vmovaps(v, value);
-      return store_as_s32(v, address, count, streaming);
-    case Dtype::bf16:
-      integer ? vcvtdq2ps(v, value) : vmovaps(v, value);
-      round_to_bf16(v);
-      vpsrld(v, v, 16);
-      return store_part(v, 2, address, count, streaming);
+      to_s32(v);
+      return store_bytes(v, 4, address, count, streaming);
     case Dtype::f16:
       if (integer) vcvtdq2ps(v, value);
       vcvtps2ph(half(v), integer ? v : value, 0);
       vpmovzxwd(v, half(v));
-      return store_part(v, 2, address, count, streaming);
+      return store_bytes(v, 2, address, count, streaming);
+    default: break;
+  }
+  integer ? vcvtdq2ps(v, value) : vmovaps(v, value);
+  switch (dtype) {
+    case Dtype::bf16:
+      round_to_bf16(v);
+      vpsrld(v, v, 16);
+      return store_bytes(v, 2, address, count, streaming);
     case Dtype::boolean:
-      integer ? vcvtdq2ps(v, value) : vmovaps(v, value);
-      vxorps(scratch(0), scratch(0), scratch(0));
-      if (wide_) {
-        vcmpps(k2, v, scratch(0), kNotEqual);
-        vpmovm2d(v, k2);
-      } else {
-        vcmpps(v, v, scratch(0), kNotEqual);
-      }
+      is_not_zero(v);
       vpsrld(v, v, 31);
-      return store_part(v, 1, address, count, streaming);
-    default:
-      integer ? vcvtdq2ps(v, value) : vmovaps(v, value);
-      to_integer(v, dtype == Dtype::s8 ? -128.0f : 0.0f, dtype == Dtype::s8 ? 127.0f : 255.0f);
-      return store_part(v, 1, address, count, streaming);
+      break;
+    case Dtype::f8_e5m2:
+    case Dtype::f8_e4m3: narrow_f8(v, dtype); break;
+    default: to_integer(v, dtype);
   }
-}
-
-/// f32 to s32 with saturation; NaN gives 0.
-void Emitter::store_as_s32(Xmm v, const RegExp& address, int count, bool streaming) {
-  const Xmm whole = scratch(0), other = scratch(1);
-  vcvtps2dq(whole, v);
-  broadcast_bits(other, std::bit_cast<int32_t>(2147483648.0f));
-  if (wide_) {
-    vcmpps(k2, v, other, kGreaterEqual);
-    broadcast_bits(other, INT32_MAX);
-    vmovaps(whole | k2, other);
-    vcmpps(k2, v, v, kOrdered);
-    vmovaps(whole | k2 | T_z, whole);
-  } else {
-    // Too large gave 0x80000000; all ones where too large turn it into 0x7fffffff.
-    vcmpps(other, v, other, kGreaterEqual);
-    vxorps(whole, whole, other);
-    vcmpps(other, v, v, kOrdered);
-    vandps(whole, whole, other);
-  }
-  store_part(whole, 4, address, count, streaming);
+  store_bytes(v, 1, address, count, streaming);
 }
 
 /// Stores the low `bytes` bytes of each lane.
-void Emitter::store_part(Xmm v, int bytes, const RegExp& address, int count, bool streaming) {
+void Emitter::store_bytes(Xmm v, int bytes, const RegExp& address, int count, bool streaming) {
   const bool part = count < lanes();
   const auto to = ptr[address];
   if (wide_) {

@@ -6,27 +6,21 @@
 #include <limits>
 #include <optional>
 
+#include "kernels/jit/emitter.hpp"
 #include "kernels/jit/vector_math.hpp"
 
 namespace partita::jit {
 namespace {
 
 constexpr float kTwo31 = 2147483648.0f;
-/// Whole exponents up to this are products; others need more than lane operations offer.
-constexpr float kMaxWholePower = 16;
+/// Whole exponents from the one to the other are products within 4 ulp.
+constexpr float kLeastWholePower = -2, kMostWholePower = 5;
 
-bool can_cast(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::f32:
-    case Dtype::bf16:
-    case Dtype::f16:
-    case Dtype::s8:
-    case Dtype::u8: return true;
-    default: return false;
-  }
+bool simple_power(const Instr& exponent) {
+  const float p = exponent.value;
+  if (exponent.op != ExprOp::constant) return false;
+  return std::fabs(p) == 0.5f || (p == std::floor(p) && p >= kLeastWholePower && p <= kMostWholePower);
 }
-
-bool simple_power(float p) { return p == 0.5f || p == -0.5f || (p == std::floor(p) && std::fabs(p) <= kMaxWholePower); }
 
 class Expander {
  public:
@@ -72,16 +66,20 @@ class Expander {
       case ExprOp::reciprocal: return b_.div(b_.constant(1), a);
       case ExprOp::exp: return exp_of(b_, a);
       case ExprOp::log: return log_of(b_, a);
-      case ExprOp::tanh:
-        // In one, for Mish: the softplus itself is dropped where nobody else reads it.
-        if (expr_.code[in.a].op == ExprOp::softplus) return tanh_softplus_of(b_, value_[expr_.code[in.a].a]);
-        return tanh_of(b_, a);
+      case ExprOp::tanh: return tanh_of(b_, a);
       case ExprOp::erf: return erf_of(b_, a);
       case ExprOp::round: return b_.op(LaneOp::round, a);
       case ExprOp::floor: return b_.op(LaneOp::floor, a);
       case ExprOp::sigmoid: return sigmoid_of(b_, a);
       case ExprOp::softplus: return softplus_of(b_, a);
-      case ExprOp::pow: return power(a, expr_.code[in.b].value);
+      case ExprOp::expm1: return expm1_of(b_, a);
+      case ExprOp::gelu_erf: return gelu_erf_of(b_, a);
+      case ExprOp::gelu_tanh: return gelu_tanh_of(b_, a);
+      case ExprOp::mish: return mish_of(b_, a);
+      case ExprOp::gelu_erf_slope: return gelu_erf_slope_of(b_, a);
+      case ExprOp::gelu_tanh_slope: return gelu_tanh_slope_of(b_, a);
+      case ExprOp::mish_slope: return mish_slope_of(b_, a);
+      case ExprOp::pow: return simple_power(expr_.code[in.b]) ? simple(a, expr_.code[in.b].value) : pow_of(b_, a, b);
       case ExprOp::ge: return truth(i, b_.op(LaneOp::ge, a, b));
       case ExprOp::gt: return truth(i, b_.op(LaneOp::gt, a, b));
       case ExprOp::eq: return truth(i, b_.op(LaneOp::eq, a, b));
@@ -133,19 +131,22 @@ class Expander {
     return b_.select(b_.op(LaneOp::unordered, x, x), b_.bits(0), high);
   }
 
-  Value power(Value x, float p) {
+  Value simple(Value x, float p) {
+    const Value one = b_.constant(1);
     if (std::fabs(p) == 0.5f) {
-      const Value root = b_.op(LaneOp::sqrt, x);
-      return p > 0 ? root : b_.div(b_.constant(1), root);
+      // Unlike a root, a power makes a negative zero positive, and so an infinity.
+      const Value lowest = b_.bits(INT32_MIN | 0x7f800000);
+      const Value positive = b_.select(b_.op(LaneOp::eq, x, lowest), b_.bits(0x7f800000), b_.add(x, b_.constant(0)));
+      const Value root = b_.op(LaneOp::sqrt, positive);
+      return p > 0 ? root : b_.div(one, root);
     }
     std::optional<Value> product;
-    Value square = x;
+    Value square = p < 0 ? b_.div(one, x) : x;
     for (auto n = static_cast<unsigned>(std::fabs(p)); n > 0; n >>= 1) {
       if (n & 1) product = product ? b_.mul(*product, square) : square;
       if (n > 1) square = b_.mul(square, square);
     }
-    if (!product) return b_.constant(1);
-    return p > 0 ? *product : b_.div(b_.constant(1), *product);
+    return product ? *product : one;
   }
 
   const Expr& expr_;
@@ -161,12 +162,8 @@ class Expander {
 
 const char* refuse_expansion(const Expr& expr, const Problem&) {
   for (const Instr& in : expr.code) {
-    if (in.op == ExprOp::cast && !can_cast(static_cast<Dtype>(in.imm)))
+    if (in.op == ExprOp::cast && !Emitter::casts(static_cast<Dtype>(in.imm)))
       return "an inner value has a type without generated rounding";
-    if (in.op != ExprOp::pow) continue;
-    const Instr& exponent = expr.code[in.b];
-    if (exponent.op != ExprOp::constant || !simple_power(exponent.value))
-      return "the exponent is not a small whole number or a half";
   }
   return nullptr;
 }

@@ -57,7 +57,7 @@ FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int i
   dec(r8);
   jnz(row, T_NEAR);
 
-  if (shape.streaming) sfence();
+  if (shape.streaming && shape.fenced) sfence();
   vzeroupper();
   lea(rsp, ptr[rbp - 8 * static_cast<int>(saved.size())]);
   for (size_t k = saved.size(); k-- > 0;) pop(saved[k]);

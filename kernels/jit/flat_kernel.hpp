@@ -27,6 +27,7 @@ struct RowShape {
   std::vector<RowOperand> in = {}, out = {};
   int prefetch = 0;        ///< bytes ahead of each whole vector that are fetched: for operands that come from memory
   bool streaming = false;  ///< whole vectors are stored past the caches; rows start at multiples of 64 bytes then
+  bool fenced = true;      ///< a streaming call ends with a fence; without it the caller fences before others read
 };
 
 /// Arguments of a call: addresses of the first row's first elements, the number of rows, and the coordinates that index

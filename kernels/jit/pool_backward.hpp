@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generated pooling gradients, channel-last: average and maximum, one to three spatial axes, with expressions around
-// them.
+// Generated pooling gradients: average and maximum, one to three spatial axes, both data formats, with expressions
+// around them.
 #pragma once
 
 #include "kernels/kernel.hpp"

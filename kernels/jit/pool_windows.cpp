@@ -1,25 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stretches of one pooling axis.
+// Windows and cells of one pooling axis.
 #include "kernels/jit/pool_windows.hpp"
 
 namespace partita::jit {
-namespace {
-
-std::vector<float> weights_of(const PoolGeometry& g, int i, const std::vector<Cover>& covers) {
-  std::vector<float> weights;
-  for (const Cover& c : covers) weights.push_back(axis_weight(g, i, c.window));
-  return weights;
-}
-
-/// True where `next` is `now` with every window one further.
-bool follows(const std::vector<Cover>& now, int64_t steps, const std::vector<Cover>& next) {
-  if (now.size() != next.size()) return false;
-  for (size_t k = 0; k < now.size(); ++k)
-    if (next[k].window != now[k].window + steps || next[k].tap != now[k].tap) return false;
-  return true;
-}
-
-}  // namespace
 
 std::vector<Cover> covers_of(const PoolGeometry& g, int i, int64_t cell) {
   std::vector<Cover> covers;
@@ -37,24 +20,6 @@ float axis_weight(const PoolGeometry& g, int i, int64_t window) {
   const int64_t valid = taps.end - taps.begin;
   if (valid == 0) return 0;
   return 1.0f / static_cast<float>(g.count_padding ? g.kernel[i] : valid);
-}
-
-std::vector<CellStretch> cell_stretches(const PoolGeometry& g, int i) {
-  std::vector<CellStretch> list;
-  const int64_t step = g.strides[i];
-  for (int64_t phase = 0; phase < std::min(step, g.src[i]); ++phase) {
-    const size_t begin = list.size();
-    for (int64_t cell = phase; cell < g.src[i]; cell += step) {
-      std::vector<Cover> covers = covers_of(g, i, cell);
-      std::vector<float> weights = weights_of(g, i, covers);
-      if (list.size() > begin && follows(list.back().covers, list.back().count, covers) &&
-          list.back().weights == weights)
-        ++list.back().count;
-      else
-        list.push_back({cell, step, 1, std::move(covers), std::move(weights)});
-    }
-  }
-  return list;
 }
 
 std::vector<WindowStretch> window_stretches(const PoolGeometry& g, int i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One axis of pooling, seen from both sides, in stretches where windows and cells follow each other regularly.
+// One axis of pooling, seen from both sides.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,6 @@ struct Cover {
   friend bool operator==(const Cover&, const Cover&) = default;
 };
 
-/// Cells first, first + step, .. (count of them): each step moves every covering window by one and changes nothing
-/// else.
-struct CellStretch {
-  int64_t first = 0, step = 1, count = 1;
-  std::vector<Cover> covers;   ///< of the first cell
-  std::vector<float> weights;  ///< of each cover: one over the number of cells the window counts along this axis
-};
-
 /// Windows first, first + 1, .. (count of them) whose valid taps are the same.
 struct WindowStretch {
   int64_t first = 0, count = 1;
@@ -35,7 +27,6 @@ std::vector<Cover> covers_of(const PoolGeometry& g, int i, int64_t cell);
 /// What one window of an average divides by along axis `i`, inverted; 0 for a window without a valid cell.
 float axis_weight(const PoolGeometry& g, int i, int64_t window);
 
-std::vector<CellStretch> cell_stretches(const PoolGeometry& g, int i);
 std::vector<WindowStretch> window_stretches(const PoolGeometry& g, int i);
 
 /// The same geometry with three spatial axes: axes of extent 1 are put in front.

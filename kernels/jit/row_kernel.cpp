@@ -6,26 +6,8 @@
 
 #include "kernels/jit/expand.hpp"
 #include "kernels/transplant.hpp"
-#include "src/base/dtype.hpp"
 
 namespace partita::jit {
-
-const char* refuse_channel_rows(const TensorDesc& desc, bool output) {
-  if (output ? !Emitter::stores(desc.dtype) : !Emitter::loads(desc.dtype))
-    return "an operand's type has no generated conversion";
-  const int64_t step = desc.dims.back() == 1 ? 1 : desc.strides.back();
-  return step == 1 || (step == 0 && !output) ? nullptr : "an operand's channels are not next to each other";
-}
-
-ChannelRows channel_rows(const TensorDesc& desc) {
-  const int64_t each = bits_of(desc.dtype) / 8;
-  const int axes = desc.dims.size() - 2;
-  const auto stride = [&](int from_end) { return axes > from_end ? desc.strides[axes - from_end] * each : 0; };
-  return {desc.dtype,         desc.dims.back() == 1 || desc.strides.back() == 1,
-          desc.offset * each, desc.strides[0] * each,
-          stride(2),          stride(1),
-          stride(0)};
-}
 
 ExprBuilder::Value RowKernelWriter::load(const RowOperand& operand) {
   in_.push_back(operand);
@@ -60,13 +42,16 @@ ExprBuilder::Value RowKernelWriter::splice(const Expr& from, const std::vector<i
   return values.empty() ? ExprBuilder::Value{0} : values[from.result];
 }
 
-std::shared_ptr<const FlatKernel> RowKernelWriter::make(Isa isa, int64_t length, bool streaming, int prefetch) const {
+std::shared_ptr<const FlatKernel> RowKernelWriter::make(Isa isa, int64_t length, bool streaming, int prefetch,
+                                                        bool fenced) const {
   Problem types;  // expansion asks for the operands' types alone
   for (const RowOperand& o : in_) types.in.push_back({o.dtype, {}, {}, 0});
   for (const RowOperand& o : out_) types.out.push_back({o.dtype, {}, {}, 0});
   return std::make_shared<const FlatKernel>(
       isa, expanded(expr_, types),
-      RowShape{.length = length, .in = in_, .out = out_, .prefetch = prefetch, .streaming = streaming}, 0);
+      RowShape{
+          .length = length, .in = in_, .out = out_, .prefetch = prefetch, .streaming = streaming, .fenced = fenced},
+      0);
 }
 
 std::vector<int> loaded_operands(const Expr& expr) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RowKernel: a flat kernel written as an expression over named operands, and tensors seen as rows of channels.
+// RowKernel: a flat kernel written as an expression over named operands.
 #pragma once
 
 #include <memory>
@@ -10,23 +10,6 @@
 #include "kernels/problem.hpp"
 
 namespace partita::jit {
-
-/// A channel-last tensor with three spatial axes: byte distances along n, z, y, x; channels are next to each other or
-/// one.
-struct ChannelRows {
-  Dtype dtype = Dtype::undef;
-  bool steps = true;
-  int64_t offset = 0, n = 0, z = 0, y = 0, x = 0;
-
-  RowOperand rows(int64_t row_bytes) const { return {dtype, steps, row_bytes}; }
-  const std::byte* at(const void* base, int64_t in, int64_t iz, int64_t iy, int64_t ix) const {
-    return static_cast<const std::byte*>(base) + offset + in * n + iz * z + iy * y + ix * x;
-  }
-};
-
-/// `desc` has the axes n, spatial .., c. Null text where it fits, else why not.
-const char* refuse_channel_rows(const TensorDesc& desc, bool output);
-ChannelRows channel_rows(const TensorDesc& desc);
 
 /// Collects operands while an expression is written, then makes the code.
 class RowKernelWriter {
@@ -41,7 +24,8 @@ class RowKernelWriter {
   /// its skeleton value is `skeleton`. Returns the value of its result.
   ExprBuilder::Value splice(const Expr& from, const std::vector<int>& in, const std::vector<RowOperand>& operands,
                             const std::vector<RowOperand>& outputs = {}, int skeleton = -1);
-  std::shared_ptr<const FlatKernel> make(Isa isa, int64_t length, bool streaming, int prefetch = 0) const;
+  std::shared_ptr<const FlatKernel> make(Isa isa, int64_t length, bool streaming, int prefetch = 0,
+                                         bool fenced = true) const;
 
  private:
   Expr expr_;

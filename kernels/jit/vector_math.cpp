@@ -4,23 +4,16 @@
 // the function; each coefficient in turn, lowest power first, is rounded to f32 and the others are fitted again.
 #include "kernels/jit/vector_math.hpp"
 
-#include <span>
+#include "kernels/jit/vector_parts.hpp"
 
 namespace partita::jit {
 namespace {
 
-constexpr int kMantissaBits = 23;
-constexpr int32_t kSign = INT32_MIN;
-/// In the sum with this, the low bits of an f32 hold the other term as a whole number plus the exponent's bias:
-/// shifted up by the mantissa they are the bits of two to the power of it.
-constexpr float kBiasedWhole = 0x1.8p23f + 127;
-constexpr float kLn2 = 0x1.62e430p-1f;
-constexpr float kLn2Rest = -0x1.05c610p-29f;  // ln 2 - kLn2
-constexpr float kLog2e = 0x1.715476p+0f;
-
 /// exp on [-ln 2, ln 2], relative error 1.4e-8.
 constexpr float kExp[] = {1.0f,         1.0f,           0.500000358f,   0.16666618f,
                           0.041661229f, 0.00833592936f, 0.00141047477f, 0.000196307374f};
+/// ln 2 as a sum of positive numbers.
+constexpr float kBelowLn2 = 0x1.62e42ep-1f, kBelowLn2Rest = 0x1.efa39ep-25f;
 /// expm1(2r) / r on [-ln 2 / 4, ln 2 / 4], relative error 1.4e-8.
 constexpr float kExpm1Double[] = {2.0f, 1.99999988f, 1.33332372f, 0.666678965f, 0.267720699f, 0.0887724534f};
 /// (log(1 + f) - f) / f^2 on [sqrt(1/2) - 1, sqrt(2) - 1], error relative to the logarithm 3.0e-8.
@@ -36,35 +29,73 @@ constexpr float kErfSmall[] = {0.128379136f,   -0.376124114f,  0.112810135f,
 constexpr float kErfcRoot[] = {1.00070703f,   -0.144561082f,   -0.0622228272f, -0.0107116234f,
                                0.0126237152f, -0.00239795912f, 0.000142921868f};
 
+}  // namespace
+
 Value polynomial(LaneBuilder& b, Value x, std::span<const float> coefficients) {
   Value sum = b.constant(coefficients.back());
   for (size_t i = coefficients.size() - 1; i-- > 0;) sum = b.fma(sum, x, b.constant(coefficients[i]));
   return sum;
 }
 
-/// The machine's max and min hand on their second operand where it is NaN, so both keep NaN.
 Value at_least(LaneBuilder& b, float bound, Value x) { return b.op(LaneOp::max, b.constant(bound), x); }
 Value at_most(LaneBuilder& b, float bound, Value x) { return b.op(LaneOp::min, b.constant(bound), x); }
 
-/// Below it exp is less than half of the smallest denormal.
-constexpr float kExpLowest = -104;
-/// From here on exp is infinite.
-constexpr float kExpHighest = 89;
+Value exp_of_rest(LaneBuilder& b, Value r) { return polynomial(b, r, kExp); }
 
-/// exp of kExpLowest <= x <= kExpHighest, or NaN, is 2^k exp(r) 2^k with x = 2k ln 2 + r: 2^k is a normal number
-/// however small or large the result, and only the last product rounds to infinity or to a denormal.
-Value exp_within(LaneBuilder& b, Value x) {
+Exponential exponential(LaneBuilder& b, Value x) {
   const Value biased = b.fma(x, b.constant(kLog2e / 2), b.constant(kBiasedWhole));
   const Value k = b.sub(biased, b.constant(kBiasedWhole));
-  const Value rough = b.fnma(k, b.constant(2 * kLn2), x);
-  const Value r = b.fnma(k, b.constant(2 * kLn2Rest), rough);
+  const Value r = b.fnma(k, b.constant(2 * kLn2Rest), b.fnma(k, b.constant(2 * kLn2), x));
   const Value power = b.op(LaneOp::shl, biased, 0, 0, kMantissaBits);
-  return b.mul(b.mul(polynomial(b, r, kExp), power), power);
+  return {exp_of_rest(b, r), power, power};
+}
+
+Exponential fine_exponential(LaneBuilder& b, Value x, std::optional<Value> rest) {
+  constexpr float kTwiceBiased = kBiasedWhole + 127;
+  const Value biased = b.fma(x, b.constant(kLog2e), b.constant(kTwiceBiased));
+  const Value k = b.sub(biased, b.constant(kTwiceBiased));
+  Value r = b.fnma(k, b.constant(kLn2Rest), b.fnma(k, b.constant(kLn2), x));
+  if (rest) r = b.add(r, *rest);
+  // Half of k and the other half; shifts drop what else is in the bits.
+  const Value half = b.op(LaneOp::shr, biased, 0, 0, 1), other = b.op(LaneOp::isub, biased, half);
+  return {exp_of_rest(b, r), b.op(LaneOp::shl, half, 0, 0, kMantissaBits),
+          b.op(LaneOp::shl, other, 0, 0, kMantissaBits)};
+}
+
+Value scaled(LaneBuilder& b, Value x, const Exponential& e) { return b.mul(b.mul(x, e.power), e.other); }
+
+namespace {
+
+Value exp_within(LaneBuilder& b, Value x) {
+  const Exponential e = exponential(b, x);
+  return scaled(b, e.factor, e);
+}
+
+/// expm1(2x) = 2^k expm1(2r) + (2^k - 1) with x = k ln 2 / 2 + r, times `unit`, a power of two.
+Value expm1_double(LaneBuilder& b, Value x, int unit_exponent) {
+  const float bias = kBiasedWhole + static_cast<float>(unit_exponent);
+  const Value biased = b.fma(x, b.constant(2 * kLog2e), b.constant(bias));
+  const Value k = b.sub(biased, b.constant(bias));
+  const Value r = b.fnma(k, b.constant(kBelowLn2Rest / 2), b.fnma(k, b.constant(kBelowLn2 / 2), x));
+  const Value power = b.op(LaneOp::shl, biased, 0, 0, kMantissaBits);
+  // With a positive rest of ln 2, r = -0 where x is; the negated difference of equal numbers is -0, which leaves the
+  // sign of expm1(2r) = -0 alone; +0 would not.
+  const Value unit = b.bits((unit_exponent + 127) << kMantissaBits);
+  const Value power_minus_unit = b.op(LaneOp::xor_, b.sub(unit, power), b.bits(kSign));
+  return b.fma(b.mul(r, polynomial(b, r, kExpm1Double)), power, power_minus_unit);
 }
 
 }  // namespace
 
 Value exp_of(LaneBuilder& b, Value x) { return exp_within(b, at_least(b, kExpLowest, at_most(b, kExpHighest, x))); }
+
+/// Half of the result in f32 first, because 2^128 is none.
+Value expm1_of(LaneBuilder& b, Value x) {
+  constexpr float kMinusOne = -18;  // expm1 of it is -1 in f32
+  const Value half = b.mul(at_least(b, kMinusOne, at_most(b, kExpHighest, x)), b.constant(0.5f));
+  const Value result = expm1_double(b, half, -1);
+  return b.add(result, result);
+}
 
 /// log(2^k (1 + f)) = k ln 2 + log(1 + f) with 1 + f between the roots of 1/2 and 2.
 Value log_of(LaneBuilder& b, Value x) {
@@ -86,17 +117,10 @@ Value log_of(LaneBuilder& b, Value x) {
   return b.op(LaneOp::or_, above_zero, b.op(LaneOp::gt, b.constant(0), x));  // all bits set is a NaN
 }
 
-/// expm1(2x) / (expm1(2x) + 2), with x = k ln 2 / 2 + r and expm1(2x) = 2^k expm1(2r) + (2^k - 1).
+/// expm1(2x) / (expm1(2x) + 2)
 Value tanh_of(LaneBuilder& b, Value x) {
   constexpr float kOne = 10;  // tanh of it is 1 in f32, and so is that of any larger number
-  const Value inside = at_least(b, -kOne, at_most(b, kOne, x));
-  const Value biased = b.fma(inside, b.constant(2 * kLog2e), b.constant(kBiasedWhole));
-  const Value k = b.sub(biased, b.constant(kBiasedWhole));
-  const Value r = b.fnma(k, b.constant(kLn2 / 2), inside);
-  const Value power = b.op(LaneOp::shl, biased, 0, 0, kMantissaBits);
-  // The negated difference of equal numbers is -0, which leaves the sign of expm1(2r) = -0 alone; +0 would not.
-  const Value power_minus_one = b.op(LaneOp::xor_, b.sub(b.constant(1), power), b.bits(kSign));
-  const Value expm1 = b.fma(b.mul(r, polynomial(b, r, kExpm1Double)), power, power_minus_one);
+  const Value expm1 = expm1_double(b, at_least(b, -kOne, at_most(b, kOne, x)), 0);
   return b.div(expm1, b.add(expm1, b.constant(2)));
 }
 
@@ -125,14 +149,6 @@ Value softplus_of(LaneBuilder& b, Value x) {
   const Value e = exp_within(b, at_least(b, kExpLowest, negative));
   const Value log1p = b.mul(e, polynomial(b, e, kLog1p));
   return b.add(at_least(b, 0, x), log1p);
-}
-
-/// tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2) with e = exp(x)
-Value tanh_softplus_of(LaneBuilder& b, Value x) {
-  constexpr float kOne = 30;  // tanh of it is 1 in f32
-  const Value e = exp_within(b, at_least(b, kExpLowest, at_most(b, kOne, x)));
-  const Value n = b.fma(e, e, b.add(e, e));
-  return b.div(n, b.add(n, b.constant(2)));
 }
 
 }  // namespace partita::jit

@@ -10,6 +10,7 @@ namespace partita::jit {
 using Value = LaneBuilder::Value;
 
 Value exp_of(LaneBuilder& b, Value x);
+Value expm1_of(LaneBuilder& b, Value x);
 Value log_of(LaneBuilder& b, Value x);
 Value tanh_of(LaneBuilder& b, Value x);
 Value erf_of(LaneBuilder& b, Value x);
@@ -17,7 +18,19 @@ Value erf_of(LaneBuilder& b, Value x);
 Value sigmoid_of(LaneBuilder& b, Value x);
 /// log(1 + exp(x))
 Value softplus_of(LaneBuilder& b, Value x);
-/// tanh(log(1 + exp(x))), which Mish multiplies by x; more accurate and cheaper than the two functions in turn.
-Value tanh_softplus_of(LaneBuilder& b, Value x);
+
+/// GELU, x times the normal distribution function, with the accuracy of its tail.
+Value gelu_erf_of(LaneBuilder& b, Value x);
+/// GELU by its definition through tanh.
+Value gelu_tanh_of(LaneBuilder& b, Value x);
+/// x tanh(log(1 + exp(x)))
+Value mish_of(LaneBuilder& b, Value x);
+/// Derivatives of the three; that of the first is accurate near its root too.
+Value gelu_erf_slope_of(LaneBuilder& b, Value x);
+Value gelu_tanh_slope_of(LaneBuilder& b, Value x);
+Value mish_slope_of(LaneBuilder& b, Value x);
+
+/// x to the power of y, as std::pow answers for zeros, infinities, NaN and negative x.
+Value pow_of(LaneBuilder& b, Value x, Value y);
 
 }  // namespace partita::jit

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/loop/activations.hpp"
 #include "src/base/dtype.hpp"
 
 namespace partita {
@@ -61,6 +62,13 @@ void compute(const Instr& in, int64_t n, const float* a, const float* b, const f
     case ExprOp::floor: return each(n, to, [&](int64_t i) { return std::floor(a[i]); });
     case ExprOp::sigmoid: return each(n, to, [&](int64_t i) { return sigmoid(a[i]); });
     case ExprOp::softplus: return each(n, to, [&](int64_t i) { return softplus(a[i]); });
+    case ExprOp::expm1: return each(n, to, [&](int64_t i) { return std::expm1(a[i]); });
+    case ExprOp::gelu_erf: return each(n, to, [&](int64_t i) { return gelu_erf(a[i]); });
+    case ExprOp::gelu_tanh: return each(n, to, [&](int64_t i) { return gelu_tanh(a[i]); });
+    case ExprOp::mish: return each(n, to, [&](int64_t i) { return mish(a[i]); });
+    case ExprOp::gelu_erf_slope: return each(n, to, [&](int64_t i) { return gelu_erf_slope(a[i]); });
+    case ExprOp::gelu_tanh_slope: return each(n, to, [&](int64_t i) { return gelu_tanh_slope(a[i]); });
+    case ExprOp::mish_slope: return each(n, to, [&](int64_t i) { return mish_slope(a[i]); });
     case ExprOp::pow: return each(n, to, [&](int64_t i) { return std::pow(a[i], b[i]); });
     case ExprOp::ge: return each(n, to, [&](int64_t i) { return a[i] >= b[i] ? 1.0f : 0.0f; });
     case ExprOp::gt: return each(n, to, [&](int64_t i) { return a[i] > b[i] ? 1.0f : 0.0f; });

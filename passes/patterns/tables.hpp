@@ -8,8 +8,9 @@
 
 namespace partita::patterns {
 
-std::vector<Pattern> pooling_patterns();
+std::vector<Pattern> pooling_backward_patterns();
 std::vector<Pattern> compute_patterns();
+std::vector<Pattern> neighbourhood_patterns();
 std::vector<Pattern> elementwise_patterns();
 
 }  // namespace partita::patterns

@@ -29,18 +29,11 @@ Value clamp(ExprBuilder& b, const ExprInputs& x) {
 }
 
 Value elu(ExprBuilder& b, const ExprInputs& x) {
-  const Value low = scale(b, offset(b, b.exp(x.in[0]), -1), x.attrs.f32(Attr::alpha));
-  return where_above(b, x.in[0], 0, x.in[0], low);
+  return where_above(b, x.in[0], 0, x.in[0], scale(b, b.apply(ExprOp::expm1, x.in[0]), x.attrs.f32(Attr::alpha)));
 }
 
 Value gelu(ExprBuilder& b, const ExprInputs& x) {
-  const Value s = x.in[0];
-  if (x.attrs.is(Attr::mode, "gelu_erf")) {
-    const Value phi = linear(b, b.apply(ExprOp::erf, scale(b, s, kSqrtHalf)), 0.5f, 0.5f);
-    return b.mul(s, phi);
-  }
-  const Value inner = b.mul(scale(b, s, kSqrtTwoOverPi), linear(b, square(b, s), kGeluCubic, 1));
-  return b.mul(s, linear(b, b.tanh(inner), 0.5f, 0.5f));
+  return b.apply(x.attrs.is(Attr::mode, "gelu_erf") ? ExprOp::gelu_erf : ExprOp::gelu_tanh, x.in[0]);
 }
 
 Value hard_sigmoid(ExprBuilder& b, const ExprInputs& x) {
@@ -48,14 +41,12 @@ Value hard_sigmoid(ExprBuilder& b, const ExprInputs& x) {
 }
 
 Value hard_swish(ExprBuilder& b, const ExprInputs& x) {
-  return b.mul(x.in[0], clip(b, linear(b, x.in[0], 1.0f / 6, 0.5f), 0, 1));
+  return b.mul(x.in[0], scale(b, clip(b, offset(b, x.in[0], 3), 0, 6), 1.0f / 6));
 }
 
 Value leaky_relu(ExprBuilder& b, const ExprInputs& x) {
   return where_above(b, x.in[0], 0, x.in[0], scale(b, x.in[0], x.attrs.f32(Attr::alpha)));
 }
-
-Value mish(ExprBuilder& b, const ExprInputs& x) { return b.mul(x.in[0], b.tanh(b.apply(ExprOp::softplus, x.in[0]))); }
 
 Value pow(ExprBuilder& b, const ExprInputs& x) {
   return b.apply(ExprOp::pow, x.in[0], b.constant(x.attrs.f32(Attr::beta)));
@@ -66,7 +57,11 @@ Value relu(ExprBuilder& b, const ExprInputs& x) { return b.max(x.in[0], b.consta
 Value softplus(ExprBuilder& b, const ExprInputs& x) {
   const float beta = x.attrs.f32(Attr::beta);
   if (beta == 1) return b.apply(ExprOp::softplus, x.in[0]);
-  return b.div(b.apply(ExprOp::softplus, scale(b, x.in[0], beta)), b.constant(beta));
+  const Value scaled = scale(b, x.in[0], beta);
+  if (beta < 0) return b.div(b.apply(ExprOp::softplus, scaled), b.constant(beta));
+  // Large sources must not become infinite on the way.
+  const Value rest = b.apply(ExprOp::softplus, b.apply(ExprOp::neg, b.apply(ExprOp::abs, scaled)));
+  return b.add(b.max(x.in[0], b.constant(0)), b.div(rest, b.constant(beta)));
 }
 
 }  // namespace
@@ -92,7 +87,7 @@ constexpr OpDef kLeakyReLU =
     unary(OpKind::LeakyReLU, "LeakyReLU", "leaky_relu", "dst = src where src > 0, alpha * src elsewhere.", leaky_relu,
           {required(Attr::alpha, AttrType::f32, "slope below 0")});
 constexpr OpDef kLog = unary(OpKind::Log, "Log", "log", "dst = natural logarithm of src", map1<ExprOp::log>);
-constexpr OpDef kMish = unary(OpKind::Mish, "Mish", "mish", "dst = src * tanh(log(1 + exp(src)))", mish);
+constexpr OpDef kMish = unary(OpKind::Mish, "Mish", "mish", "dst = src * tanh(log(1 + exp(src)))", map1<ExprOp::mish>);
 constexpr OpDef kPow = unary(OpKind::Pow, "Pow", "pow", "dst = src to the power of beta", pow,
                              {required(Attr::beta, AttrType::f32, "the exponent")});
 constexpr OpDef kReciprocal =

@@ -62,18 +62,8 @@ Value elu_backward(ExprBuilder& b, const ExprInputs& x) {
 }
 
 Value gelu_backward(ExprBuilder& b, const ExprInputs& x) {
-  const Value s = x.in[0];
-  if (x.attrs.is(Attr::mode, "gelu_erf")) {
-    const Value v = scale(b, s, kSqrtHalf);
-    const Value bell = scale(b, b.exp(b.apply(ExprOp::neg, square(b, v))), kTwoOverSqrtPi);
-    const Value sum = b.add(offset(b, b.apply(ExprOp::erf, v), 1), b.mul(v, bell));
-    return b.mul(x.in[1], scale(b, sum, 0.5f));
-  }
-  const Value s2 = square(b, s);
-  const Value t = b.tanh(b.mul(scale(b, s, kSqrtTwoOverPi), linear(b, s2, kGeluCubic, 1)));
-  const Value inner_slope = linear(b, s2, 3 * kGeluCubic * kSqrtTwoOverPi, kSqrtTwoOverPi);
-  const Value sum = offset(b, b.mul(b.mul(s, one_minus(b, t)), inner_slope), 1);
-  return b.mul(x.in[1], b.mul(linear(b, t, 0.5f, 0.5f), sum));
+  const bool exact = x.attrs.is(Attr::mode, "gelu_erf");
+  return b.mul(x.in[1], b.apply(exact ? ExprOp::gelu_erf_slope : ExprOp::gelu_tanh_slope, x.in[0]));
 }
 
 Value hard_sigmoid_backward(ExprBuilder& b, const ExprInputs& x) {
@@ -82,23 +72,26 @@ Value hard_sigmoid_backward(ExprBuilder& b, const ExprInputs& x) {
 }
 
 Value hard_swish_backward(ExprBuilder& b, const ExprInputs& x) {
-  const Value gate = linear(b, x.in[0], 1.0f / 6, 0.5f), one = b.constant(1);
-  const Value middle = b.mul(x.in[1], linear(b, x.in[0], 1.0f / 3, 0.5f));
-  return where_above(b, gate, 0, b.select(b.ge(gate, one), x.in[1], middle), b.constant(0));
+  // The sum is exact near its root.
+  const Value s = x.in[0], slope = scale(b, offset(b, b.add(s, s), 3), 1.0f / 6);
+  const Value inner = b.select(b.ge(s, b.constant(3)), x.in[1], b.mul(x.in[1], slope));
+  return b.select(b.ge(b.constant(-3), s), b.constant(0), inner);
 }
 
 Value mish_backward(ExprBuilder& b, const ExprInputs& x) {
-  const Value s = x.in[0];
-  const Value t = b.tanh(b.apply(ExprOp::softplus, s));
-  const Value slope = b.mul(b.mul(s, b.apply(ExprOp::sigmoid, s)), one_minus(b, square(b, t)));
-  return b.mul(x.in[1], b.add(t, slope));
+  return b.mul(x.in[1], b.apply(ExprOp::mish_slope, x.in[0]));
 }
 
 Value relu_backward(ExprBuilder& b, const ExprInputs& x) { return where_above(b, x.in[0], 0, x.in[1], b.constant(0)); }
 
+/// sigmoid(a) * sigmoid(-a), whose factors are accurate where 1 - sigmoid(a) is not.
+Value sigmoid_slope(ExprBuilder& b, Value a) {
+  return b.mul(b.apply(ExprOp::sigmoid, a), b.apply(ExprOp::sigmoid, b.apply(ExprOp::neg, a)));
+}
+
 Value sigmoid_backward(ExprBuilder& b, const ExprInputs& x) {
-  const Value d = uses_dst(x) ? x.in[0] : b.apply(ExprOp::sigmoid, x.in[0]);
-  return b.mul(x.in[1], b.mul(d, one_minus(b, d)));
+  const Value slope = uses_dst(x) ? b.mul(x.in[0], one_minus(b, x.in[0])) : sigmoid_slope(b, x.in[0]);
+  return b.mul(x.in[1], slope);
 }
 
 Value softplus_backward(ExprBuilder& b, const ExprInputs& x) {
@@ -111,8 +104,8 @@ Value sqrt_backward(ExprBuilder& b, const ExprInputs& x) {
 }
 
 Value tanh_backward(ExprBuilder& b, const ExprInputs& x) {
-  const Value d = uses_dst(x) ? x.in[0] : b.tanh(x.in[0]);
-  return b.mul(x.in[1], b.mul(one_minus(b, d), offset(b, d, 1)));
+  if (!uses_dst(x)) return b.mul(x.in[1], scale(b, sigmoid_slope(b, scale(b, x.in[0], 2)), 4));
+  return b.mul(x.in[1], b.mul(one_minus(b, x.in[0]), offset(b, x.in[0], 1)));
 }
 
 constexpr OpDef with_check(OpDef def, CheckDef check) {

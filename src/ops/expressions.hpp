@@ -39,9 +39,4 @@ inline Value inside(ExprBuilder& b, Value a, float low, float high, Value value)
   return where_above(b, a, low, b.select(b.gt(b.constant(high), a), value, zero), zero);
 }
 
-inline constexpr float kSqrtHalf = 0.70710678118654752f;       // 1 / sqrt(2)
-inline constexpr float kTwoOverSqrtPi = 1.12837916709551257f;  // 2 / sqrt(pi)
-inline constexpr float kSqrtTwoOverPi = 0.79788456080286536f;  // sqrt(2 / pi)
-inline constexpr float kGeluCubic = 0.044715f;                 // of the tanh form of GELU
-
 }  // namespace partita

@@ -34,6 +34,54 @@ def pattern_graphs():
         y = g.op(kind, [g.f32(*nchw)], ("f32", pooled), **window, **attrs)
         g.op("ReLU", [g.op("Add", [y, g.f32(*pooled)])])
 
+    norm = dict(epsilon=0.001, data_format="NCX")
+    g = graphs["pool_backward_batch_norm_backward"] = Graph()
+    y = g.f32(*nchw)
+    diff = g.op("MaxPoolBackward", [y, g.f32(*pooled)], ("f32", nchw), **window)
+    diff = g.op("ReLUBackward", [y, diff])
+    g.many("BatchNormTrainingBackward", [g.f32(*nchw), diff] + [g.f32(4) for _ in range(3)],
+           [("f32", nchw), ("f32", (4,)), ("f32", (4,))], **norm)
+
+    g = graphs["pool_backward_reduction"] = Graph()
+    y = g.f32(*nchw)
+    diff = g.op("ReLUBackward", [y, g.op("MaxPoolBackward", [y, g.f32(*pooled)], ("f32", nchw), **window)])
+    g.op("BiasAddBackward", [diff], ("f32", (4,)), data_format="NCX")
+    g.op("ConvolutionBackwardData", [diff, g.f32(4, 4, 3, 3)], ("f32", nchw), dst_shape=nchw, **conv)
+
+    g = graphs["batch_norm_elementwise"] = Graph()
+    y = g.many("BatchNormForwardTraining", [g.op("Add", [g.f32(*nchw), g.f32(*nchw)])] + [g.f32(4) for _ in range(4)],
+               [("f32", nchw)] + [("f32", (4,))] * 4, **norm)
+    g.op("ReLU", [y[0]])
+
+    g = graphs["batch_norm_backward_elementwise"] = Graph()
+    diff = g.op("ReLUBackward", [g.f32(*nchw), g.f32(*nchw)])
+    diff = g.many("BatchNormTrainingBackward", [g.f32(*nchw), diff] + [g.f32(4) for _ in range(3)],
+                  [("f32", nchw), ("f32", (4,)), ("f32", (4,))], **norm)
+    g.op("Add", [diff[0], g.f32(*nchw)])
+
+    g = graphs["rows_elementwise"] = Graph()
+    y = g.op("LayerNorm", [g.op("Add", [g.f32(6, 40), g.f32(6, 40)]), g.f32(40), g.f32(40)], ("f32", (6, 40)),
+             keep_stats=False)
+    g.op("GELU", [y])
+    g.op("Multiply", [g.op("SoftMax", [g.op("Add", [g.f32(3, 5, 7), g.f32(5, 7)])], axis=2), g.f32(3, 5, 7)])
+
+    g = graphs["rows_backward_elementwise"] = Graph()
+    diff = g.op("SoftMaxBackward", [g.op("Multiply", [g.f32(3, 5, 7), g.f32(3, 5, 7)]), g.f32(3, 5, 7)], axis=2)
+    g.op("Multiply", [diff, g.f32(1)])
+
+    g = graphs["resample_elementwise"] = Graph()
+    y = g.op("Interpolate", [g.op("ReLU", [g.f32(*pooled)])], ("f32", nchw), mode="nearest", scales=[2.0, 2.0],
+             data_format="NCX")
+    g.op("Add", [y, g.f32(*nchw)])
+    diff = g.op("InterpolateBackward", [g.f32(*pooled), g.f32(*nchw)], ("f32", pooled), mode="linear",
+                scales=[2.0, 2.0], data_format="NCX")
+    g.op("ReLUBackward", [g.f32(*pooled), diff])
+
+    g = graphs["reduction_elementwise"] = Graph()
+    y = g.op("ReduceSum", [g.op("Multiply", [g.f32(*nchw), g.f32(*nchw)])], ("f32", (2, 4, 1, 1)), axes=[2, 3],
+             keep_dims=True)
+    g.op("Sigmoid", [y])
+
     g = graphs["int8_matmul_conv_post_ops"] = Graph()
     def quantized(dtype, shape, **attrs):
         return g.op("Dequantize", [g.tensor(dtype, shape)], ("f32", shape), **attrs)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generated code against the interpreter (loops) and the reference (pooling gradients): random expressions, types,
-// shapes, layouts and partial vectors, under every instruction set of the machine, on guarded memory.
+// Generated loops against the interpreter: random expressions, types, shapes, layouts and partial vectors, under every
+// instruction set of the machine, on guarded memory.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,7 +9,7 @@
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"
-#include "tests/support/random_windows.hpp"
+#include "tests/support/random_problem.hpp"
 
 namespace partita::test {
 namespace {
@@ -47,9 +47,25 @@ void random_expression(Problem& p, Random& random) {
   auto any = [&](const std::vector<Value>& from) {
     return from[static_cast<size_t>(random.whole(0, static_cast<int64_t>(from.size()) - 1))];
   };
-  constexpr ExprOp kUnary[] = {ExprOp::neg,      ExprOp::abs,  ExprOp::square, ExprOp::tanh,
-                               ExprOp::erf,      ExprOp::exp,  ExprOp::log,    ExprOp::sigmoid,
-                               ExprOp::softplus, ExprOp::sqrt, ExprOp::floor,  ExprOp::round};
+  constexpr ExprOp kUnary[] = {ExprOp::neg,
+                               ExprOp::abs,
+                               ExprOp::square,
+                               ExprOp::tanh,
+                               ExprOp::erf,
+                               ExprOp::exp,
+                               ExprOp::log,
+                               ExprOp::sigmoid,
+                               ExprOp::softplus,
+                               ExprOp::sqrt,
+                               ExprOp::floor,
+                               ExprOp::round,
+                               ExprOp::gelu_erf,
+                               ExprOp::gelu_tanh,
+                               ExprOp::mish,
+                               ExprOp::gelu_erf_slope,
+                               ExprOp::gelu_tanh_slope,
+                               ExprOp::mish_slope,
+                               ExprOp::expm1};
   constexpr ExprOp kBinary[] = {ExprOp::add, ExprOp::sub, ExprOp::mul, ExprOp::max, ExprOp::min};
   const int64_t length = random.whole(0, 30);
   for (int64_t i = 0; i < length; ++i) {
@@ -80,11 +96,12 @@ Problem random_loop(Random& random) {
   p.step = StepKind::loop;
   for (int64_t k = random.whole(1, 4); k > 0; --k)
     p.in.push_back(operand(random.pick({Dtype::f32, Dtype::bf16, Dtype::f16, Dtype::s8, Dtype::u8, Dtype::s32,
-                                        Dtype::boolean, Dtype::f8_e5m2}),
+                                        Dtype::boolean, Dtype::f8_e5m2, Dtype::f8_e4m3}),
                            space, random));
   for (int64_t k = random.whole(1, 3); k > 0; --k)
-    p.out.push_back(dense_desc(
-        random.pick({Dtype::f32, Dtype::bf16, Dtype::f16, Dtype::s8, Dtype::u8, Dtype::s32, Dtype::boolean}), space));
+    p.out.push_back(dense_desc(random.pick({Dtype::f32, Dtype::bf16, Dtype::f16, Dtype::s8, Dtype::u8, Dtype::s32,
+                                            Dtype::boolean, Dtype::f8_e5m2, Dtype::f8_e4m3}),
+                               space));
   random_expression(p, random);
   return p;
 }
@@ -96,6 +113,8 @@ double unit_of(Dtype dtype, double value) {
     case Dtype::f32: return 2e-4 * size;
     case Dtype::bf16: return 2e-2 * size;
     case Dtype::f16: return 3e-3 * size;
+    case Dtype::f8_e5m2: return 0.3 * size;
+    case Dtype::f8_e4m3: return 0.15 * size;
     case Dtype::boolean: return 0;
     default: return 1 + 2e-4 * size;
   }
@@ -153,34 +172,6 @@ TEST(jit_rows, loops_agree_with_the_interpreter) {
   if (!isas().empty()) {
     EXPECT_GE(compared, static_cast<int>(kSeeds) / 2);
   }
-}
-
-/// Channel-last, so that generated code takes it.
-Problem random_pool_backward(Random& random, bool maximum, Dtype dtype) {
-  const Geometry g = random_geometry(random, {.dilated = maximum, .round_up = random.coin()});
-  const int64_t batch = random.whole(1, 2), channels = random.pick<int64_t>({1, 3, 8, 16, 21, 40});
-  const TensorDesc wide = dense_desc(dtype, activation_dims(batch, channels, g.wide, true));
-  const TensorDesc narrow = dense_desc(dtype, activation_dims(batch, channels, g.narrow, true));
-  Problem p = maximum ? problem_for(StepKind::max_pool_backward, OpKind::MaxPoolBackward)
-                      : problem_for(StepKind::pool_backward, OpKind::AvgPoolBackward);
-  p.attrs = window_attrs(g, true);
-  p.attrs.set(Attr::kernel, g.kernel);
-  p.attrs.set(Attr::exclude_pad, random.coin());
-  p.in = maximum ? std::vector{wide, narrow} : std::vector{narrow};
-  p.out = {wide};
-  return p;
-}
-
-TEST(jit_rows, pooling_gradients_agree_with_the_reference) {
-  for (const Isa isa : isas())
-    for (uint64_t seed = 1; seed <= 120; ++seed) {
-      Random random(seed);
-      const bool maximum = random.coin();
-      const Problem p = random_pool_backward(random, maximum, random.pick({Dtype::f32, Dtype::bf16, Dtype::f16}));
-      // The interpreter always accepts; generated code refuses only windows with very many taps.
-      expect_rows_agree(p, random, {.at_least = 2, .target = {.isa = isa, .threads = 2}});
-      if (HasFailure()) return;
-    }
 }
 
 }  // namespace

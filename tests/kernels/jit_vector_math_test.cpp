@@ -14,13 +14,15 @@
 #include <vector>
 
 #include "kernels/jit/vector_math.hpp"
+#include "tests/support/activations.hpp"
 
 namespace partita::jit {
 namespace {
 
-constexpr uint32_t kStride = 997;
+constexpr uint32_t kStride = 5003;
 constexpr int32_t kNeighbours = 2048;
 constexpr double kAllowedUlp = 4;
+constexpr double kNearRoot = 0.25;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kDenormal = std::numeric_limits<float>::denorm_min();
@@ -94,7 +96,8 @@ class Program {
     for (size_t i = 0; i < lanes_.code.size(); ++i) {
       const Lane& lane = lanes_.code[i];
       values_[i].resize(x.size());
-      if (lane.op == LaneOp::load) values_[i] = x;
+      if (lane.op == LaneOp::load)
+        values_[i] = x;
       else
         for (size_t k = 0; k < x.size(); ++k)
           values_[i][k] = evaluated(lane, values_[lane.a][k], values_[lane.b][k], values_[lane.c][k]);
@@ -135,6 +138,7 @@ struct Function {
   double (*exact)(double);
   long operations;                ///< at most
   std::vector<float> boundaries;  ///< where the program or the result changes its ways
+  double enough = 0;              ///< an absolute error that counts as none: near a root where the definition cancels
 };
 
 std::ostream& operator<<(std::ostream& out, const Function& f) { return out << f.name; }
@@ -142,7 +146,10 @@ std::ostream& operator<<(std::ostream& out, const Function& f) { return out << f
 double exact_sigmoid(double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }
 double exact_softplus(double x) { return (x < 0 ? 0 : x) + std::log1p(std::exp(-std::fabs(x))); }
 
-double exact_tanh_softplus(double x) { return std::tanh(exact_softplus(x)); }
+template <ExprOp op>
+double exact(double x) {
+  return static_cast<double>(test::activation(op, static_cast<long double>(x)));
+}
 
 class vector_math : public testing::TestWithParam<Function> {};
 
@@ -156,7 +163,9 @@ void check(const Function& f, Program& program, const std::vector<int32_t>& inpu
   program.run(results);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const float x = as_float(inputs[i]), found = as_float(results[i]);
-    const double ulp = ulp_between(found, f.exact(x));
+    const double exact = f.exact(x), ulp = ulp_between(found, exact);
+    if (f.enough > 0 && std::fabs(exact) < kNearRoot && std::fabs(found - exact) < f.enough && std::fabs(x) < 2)
+      continue;
     if (!(ulp <= worst.ulp)) worst = {ulp, x, found};
   }
 }
@@ -213,14 +222,21 @@ const std::vector<float> kSteps = times(0x1.62e430p-2f, {1, 2, 3, 4, 5, 7, 9, 11
 
 INSTANTIATE_TEST_SUITE_P(
     all, vector_math,
-    testing::Values(Function{"exp", exp_of, [](double x) { return std::exp(x); }, 16, kSteps},
-                    Function{"log", log_of, [](double x) { return std::log(x); }, 26,
-                             {0x1.6a09e6p-1f, 0x1.6a09e6p0f, 4}},
-                    Function{"tanh", tanh_of, [](double x) { return std::tanh(x); }, 17, times(0.5f, kSteps)},
-                    Function{"erf", erf_of, [](double x) { return std::erf(x); }, 22, {0.95f, 3.8325f, 4}},
-                    Function{"sigmoid", sigmoid_of, exact_sigmoid, 18, kSteps},
-                    Function{"softplus", softplus_of, exact_softplus, 28, kSteps},
-                    Function{"tanh_softplus", tanh_softplus_of, exact_tanh_softplus, 20, kSteps}),
+    testing::Values(
+        Function{"exp", exp_of, [](double x) { return std::exp(x); }, 16, kSteps},
+        Function{"log", log_of, [](double x) { return std::log(x); }, 26, {0x1.6a09e6p-1f, 0x1.6a09e6p0f, 4}},
+        Function{"tanh", tanh_of, [](double x) { return std::tanh(x); }, 18, times(0.5f, kSteps)},
+        Function{"erf", erf_of, [](double x) { return std::erf(x); }, 22, {0.95f, 3.8325f, 4}},
+        Function{"sigmoid", sigmoid_of, exact_sigmoid, 18, kSteps},
+        Function{"softplus", softplus_of, exact_softplus, 28, kSteps},
+        Function{"expm1", expm1_of, exact<ExprOp::expm1>, 18, kSteps},
+        Function{"gelu_erf", gelu_erf_of, exact<ExprOp::gelu_erf>, 46, {0.75f, 4, 13, 14, 18.76f}},
+        Function{"gelu_tanh", gelu_tanh_of, exact<ExprOp::gelu_tanh>, 52, {0.75f, 5, 10, 12.96f}},
+        Function{"mish", mish_of, exact<ExprOp::mish>, 26, kSteps},
+        Function{
+            "gelu_erf_slope", gelu_erf_slope_of, exact<ExprOp::gelu_erf_slope>, 44, {0.751791524f, 4, 13, 14, 18.76f}},
+        Function{"gelu_tanh_slope", gelu_tanh_slope_of, exact<ExprOp::gelu_tanh_slope>, 56, {5, 10, 12.96f}, 1.5e-7},
+        Function{"mish_slope", mish_slope_of, exact<ExprOp::mish_slope>, 31, kSteps, 1.5e-7}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(vector_math_limits, no_probability_leaves_its_range) {

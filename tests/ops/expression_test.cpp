@@ -7,6 +7,7 @@
 #include <random>
 
 #include "src/ir/verify_op.hpp"
+#include "tests/support/activations.hpp"
 #include "tests/support/op_text.hpp"
 
 namespace partita::test {
@@ -61,6 +62,14 @@ double evaluate(const Instr& i, double a, double b, double c) {
       return 1 / (1 + std::exp(-a));
     case ExprOp::softplus:
       return log1p_exp(a);
+    case ExprOp::expm1:
+    case ExprOp::gelu_erf:
+    case ExprOp::gelu_tanh:
+    case ExprOp::mish:
+    case ExprOp::gelu_erf_slope:
+    case ExprOp::gelu_tanh_slope:
+    case ExprOp::mish_slope:
+      return static_cast<double>(activation(i.op, static_cast<long double>(a)));
     case ExprOp::pow:
       return std::pow(a, b);
     case ExprOp::ge:

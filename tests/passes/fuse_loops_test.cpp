@@ -148,7 +148,7 @@ TEST(fuse_loops, stops_before_a_loop_has_too_many_operands) {
 
 TEST(fuse_loops, stops_before_an_expression_is_too_long) {
   std::string text = "%1 = Exp(%0: f32[4])";
-  for (int i = 2; i <= 400; ++i) text += str("; %", i, " = ", i % 2 ? "Exp" : "GELU", "(%", i - 1, ")");
+  for (int i = 2; i <= 1200; ++i) text += str("; %", i, " = ", i % 2 ? "Exp" : "GELU", "(%", i - 1, ")");
   const Partition p = one_partition(final_graph_of(text));
   Program program = lowered(p, ports_of(p));
   fuse_loops(program, interpreter_joins);

@@ -40,8 +40,72 @@ const Case kCases[] = {
      "[avg_pool_backward_elementwise: 1,2,3]",
      "%3: f32[1,2,8,8] = AvgPoolBackward(%2: f32[1,2,4,4])" AVG "; %5: f32[1,2,8,8] = SoftMax(%3) {axis=-1}",
      "[single_op: 1] [single_op: 2]"},
-    {"pool_elementwise", "%1: f32[1,2,2,2] = MaxPool(%0: f32[1,2,4,4])" POOL "; %2: f32[1,2,2,2] = ReLU(%1)",
-     "[pool_elementwise: 1,2]", "%1: f32[1,2,4,4] = ReLU(%0: f32[1,2,4,4]); %2: f32[1,2,2,2] = MaxPool(%1)" POOL,
+    {"pool_backward_batch_norm_backward",
+     "%2: f32[1,2,8,8] = MaxPoolBackward(%0: f32[1,2,8,8], %1: f32[1,2,4,4])" POOL
+     "; %3: f32[1,2,8,8] = ReLUBackward(%0, %2); %8: f32[1,2,8,8] = BatchNormTrainingBackward(%4: f32[1,2,8,8], %3, "
+     "%5: f32[2], %6: f32[2]) {epsilon=0.1, data_format=NCX}",
+     "[pool_backward_batch_norm_backward: 1,2,3]",
+     // The pooling's gradient is the normalisation's source.
+     "%2: f32[1,2,8,8] = MaxPoolBackward(%0: f32[1,2,8,8], %1: f32[1,2,4,4])" POOL
+     "; %8: f32[1,2,8,8] = BatchNormTrainingBackward(%2, %4: f32[1,2,8,8], %5: f32[2], %6: f32[2]) {epsilon=0.1, "
+     "data_format=NCX}",
+     "[single_op: 1] [single_op: 2]"},
+    {"pool_backward_reduction",
+     "%2: f32[1,2,8,8] = MaxPoolBackward(%0: f32[1,2,8,8], %1: f32[1,2,4,4])" POOL
+     "; %3: f32[1,2,8,8] = ReLUBackward(%0, %2); %4: f32[2] = BiasAddBackward(%3) {data_format=NCX}; %6: f32[1,2,8,8] "
+     "= "
+     "ConvolutionBackwardData(%3, %5: f32[2,2,1,1]) {strides=[1,1], pads_begin=[0,0], pads_end=[0,0], dilations=[1,1], "
+     "dst_shape=[1,2,8,8], data_format=NCX, weights_format=OIX}",
+     "[pool_backward_reduction: 1,2,3] [single_op: 4]",
+     // The bias gradient is taken of another tensor.
+     "%2: f32[1,2,8,8] = MaxPoolBackward(%0: f32[1,2,8,8], %1: f32[1,2,4,4])" POOL
+     "; %4: f32[2] = BiasAddBackward(%0) {data_format=NCX}",
+     "[single_op: 1] [single_op: 2]"},
+    {"pool_elementwise",
+     "%1: f32[1,2,4,4] = ReLU(%0: f32[1,2,4,4]); %2: f32[1,2,2,2] = MaxPool(%1)" POOL "; %3: f32[1,2,2,2] = Abs(%2)",
+     "[pool_elementwise: 1,2,3]", "%1: f32[1,2,4,4] = SoftMax(%0: f32[1,2,4,4]); %2: f32[1,2,2,2] = MaxPool(%1)" POOL,
+     "[single_op: 1] [single_op: 2]"},
+    {"batch_norm_elementwise",
+     "%1: f32[1,2,4,4] = Abs(%0: f32[1,2,4,4]); %4: f32[1,2,4,4], %5: f32[2], %6: f32[2], %7: f32[2], %8: f32[2] = "
+     "BatchNormForwardTraining(%1, %2: f32[2], %3: f32[2]) {epsilon=0.1, data_format=NCX}; %9: f32[1,2,4,4] = ReLU(%4)",
+     "[batch_norm_elementwise: 1,2,3]",
+     // The operator behind reads a statistic.
+     "%4: f32[1,2,4,4], %5: f32[2], %6: f32[2], %7: f32[2], %8: f32[2] = BatchNormForwardTraining(%0: f32[1,2,4,4], "
+     "%2: f32[2], %3: f32[2]) {epsilon=0.1, data_format=NCX}; %9: f32[2] = ReLU(%7)",
+     "[single_op: 1] [single_op: 2]"},
+    {"batch_norm_backward_elementwise",
+     "%2: f32[1,2,4,4] = ReLUBackward(%0: f32[1,2,4,4], %1: f32[1,2,4,4]); %8: f32[1,2,4,4] = "
+     "BatchNormTrainingBackward(%3: f32[1,2,4,4], %2, %5: f32[2], %6: f32[2]) {epsilon=0.1, data_format=NCX}; "
+     "%9: f32[1,2,4,4] = Add(%8, %7: f32[1,2,4,4])",
+     "[batch_norm_backward_elementwise: 1,2,3]",
+     "%2: f32[1,2,4,4] = ReLU(%0: f32[1,2,4,4]); %8: f32[1,2,4,4] = BatchNormTrainingBackward(%2, %3: f32[1,2,4,4], "
+     "%5: f32[2], %6: f32[2]) {epsilon=0.1, data_format=NCX}",
+     "[single_op: 1] [single_op: 2]"},
+    {"rows_elementwise",
+     "%2: f32[4,8] = Add(%0: f32[4,8], %1: f32[4,8]); %5: f32[4,8] = LayerNorm(%2, %3: f32[8], %4: f32[8]) "
+     "{keep_stats=false}; %6: f32[4,8] = GELU(%5)",
+     "[rows_elementwise: 1,2,3]",
+     // What is made before is the factor, not the source.
+     "%2: f32[8] = Add(%0: f32[8], %1: f32[8]); %5: f32[4,8] = LayerNorm(%9: f32[4,8], %2, %4: f32[8]) "
+     "{keep_stats=false}",
+     "[single_op: 1] [single_op: 2]"},
+    {"rows_backward_elementwise",
+     "%2: f32[4,8] = Multiply(%0: f32[4,8], %1: f32[4,8]); %4: f32[4,8] = SoftMaxBackward(%2, %3: f32[4,8]); "
+     "%5: f32[4,8] = Multiply(%4, %6: f32[1])",
+     "[rows_backward_elementwise: 1,2,3]",
+     "%2: f32[4,8] = Multiply(%0: f32[4,8], %1: f32[4,8]); %4: f32[4,8] = SoftMaxBackward(%3: f32[4,8], %2)",
+     "[single_op: 1] [single_op: 2]"},
+    {"resample_elementwise",
+     "%1: f32[1,2,4,4] = ReLU(%0: f32[1,2,4,4]); %2: f32[1,2,8,8] = Interpolate(%1) {mode=nearest, scales=[2,2], "
+     "data_format=NCX}; %4: f32[1,2,8,8] = Add(%2, %3: f32[1,2,8,8])",
+     "[resample_elementwise: 1,2,3]",
+     "%1: f32[1,2,4,4] = SoftMax(%0: f32[1,2,4,4]); %2: f32[1,2,8,8] = Interpolate(%1) {mode=nearest, scales=[2,2], "
+     "data_format=NCX}",
+     "[single_op: 1] [single_op: 2]"},
+    {"reduction_elementwise",
+     "%2: f32[4,8] = Multiply(%0: f32[4,8], %1: f32[4,8]); %3: f32[4] = ReduceSum(%2) {axes=[1]}; %4: f32[4] = "
+     "Sigmoid(%3)",
+     "[reduction_elementwise: 1,2,3]", "%3: f32[4] = ReduceSum(%2: f32[4,8]) {axes=[1]}; %4: f32[4] = SoftMax(%3) {axis=0}",
      "[single_op: 1] [single_op: 2]"},
     {"int8_matmul_conv_post_ops",
      "%2: f32[4,4] = Dequantize(%0: s8[4,4]) {scales=[1]}; %3: f32[4,4] = Dequantize(%1: s8[4,4]) {scales=[1]}; "

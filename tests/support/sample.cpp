@@ -15,6 +15,9 @@ using patterns::Item;
 using patterns::Pat;
 using enum OpKind;
 
+/// These enlarge rounding errors until nothing can be compared.
+constexpr OpSet kAmplifying = Log | Reciprocal | Divide | Pow | Exp | Sqrt | SqrtBackward;
+constexpr OpSet kWithChannels = BiasAdd | BatchNormInference | PReLU;
 constexpr OpSet kTransposedLists = ConvTranspose | ConvTransposeBackwardData | ConvTransposeBackwardWeights;
 
 class Sampler {
@@ -65,6 +68,8 @@ class Sampler {
       const auto kind = static_cast<OpKind>(k);
       const bool whole = type == Dtype::s8 || type == Dtype::u8;
       if (!kinds.has(kind) || kind == GreaterEqual) continue;  // nothing but Select reads a boolean
+      if (kAmplifying.has(kind) || (now && now->dims.size() < 4 && kWithChannels.has(kind))) continue;
+      if (keeps_type_ && kinds.has(Add) && (kind == Quantize || kind == TypeCast)) continue;
       if (whole != (kind == Dequantize) && type != Dtype::undef) continue;
       if (kind == Quantize && type != Dtype::f32 && type != Dtype::undef) continue;
       if (kind == TypeCast && type != Dtype::f32 && type != Dtype::bf16 && type != Dtype::undef) continue;
@@ -78,12 +83,16 @@ class Sampler {
   logical_tensor side(const Pat& chain, Dtype wanted) {
     if (chain.items.size() == 1 && !chain.items[0].same.empty()) return names_.at(chain.items[0].same);
     std::optional<logical_tensor> now;
+    keeps_type_ = true;
+    start_dtype_ = wanted;
     forward(chain.items, now);
+    keeps_type_ = false;
+    start_dtype_ = Dtype::f32;
     return now ? *now : image(wanted);
   }
 
   logical_tensor add(const Item& item, OpKind kind, const std::optional<logical_tensor>& now) {
-    const Dtype dtype = now ? now->dtype : kind == Dequantize ? Dtype::s8 : Dtype::f32;
+    const Dtype dtype = now ? now->dtype : kind == Dequantize ? Dtype::s8 : start_dtype_;
     std::map<int, logical_tensor> in;
     int entry = item.at >= 0 ? item.at : entry_port(kind);
     if (now)
@@ -92,8 +101,11 @@ class Sampler {
       in[entry] = image(dtype);
     for (const auto& [port, chain] : item.sides) {
       const int at = port == patterns::kOther ? 1 - entry : port;
+      if (at >= static_cast<int>(op_def(kind).inputs.size())) continue;
       // Weights of convolutions have a shape of their own.
-      start_dims_ = at == 1 && (kind == Convolution || kind == ConvTranspose) ? Dims{4, 4, 3, 3} : kImage;
+      start_dims_ = at == 1 && (kind == Convolution || kind == ConvTranspose) ? Dims{4, 4, 3, 3}
+                    : now                                                     ? now->dims
+                                                                              : kImage;
       in[at] = side(chain, dtype);
       start_dims_ = kImage;
     }
@@ -101,12 +113,16 @@ class Sampler {
     const logical_tensor out = fill(made, in, entry);
     made.id = ops_.size() + 1;
     made.add_output(out);
+    for (const logical_tensor& further : further_outputs_) made.add_output(further);
+    further_outputs_.clear();
     ops_.push_back(made);
     return out;
   }
 
   static int entry_port(OpKind kind) { return is_backward(kind) || kind == Select ? 1 : 0; }
-  static bool is_backward(OpKind kind) { return name_of(kind).ends_with("Backward") && kind != AvgPoolBackward; }
+  static bool is_backward(OpKind kind) {
+    return name_of(kind).ends_with("Backward") && !(AvgPoolBackward | BiasAddBackward).has(kind);
+  }
 
   void spatial(op& made, int64_t kernel, int64_t stride, int64_t pad, bool pool) {
     made.set_attr(Attr::strides, std::vector<int64_t>(2, stride))
@@ -146,6 +162,45 @@ class Sampler {
         for (int p = 1; p < 5; ++p) in.try_emplace(p, fresh(Dtype::f32, {channels}));
         made.set_attr(Attr::data_format, std::string("NCX")).set_attr(Attr::epsilon, 0.01f);
         break;
+      case BatchNormForwardTraining:
+      case BatchNormTrainingBackward:
+        for (int p = made.kind == BatchNormForwardTraining ? 1 : 2; p < 5; ++p)
+          in.try_emplace(p, fresh(Dtype::f32, {channels}));
+        in.try_emplace(0, fresh(x.dtype, x.dims));
+        made.set_attr(Attr::data_format, std::string("NCX")).set_attr(Attr::epsilon, 0.01f);
+        for (int o = made.kind == BatchNormForwardTraining ? 4 : 2; o > 0; --o)
+          further_outputs_.push_back(fresh(Dtype::f32, {channels}));
+        break;
+      case SoftMax:
+      case LogSoftmax:
+      case SoftMaxBackward:
+      case LogSoftmaxBackward:
+        made.set_attr(Attr::axis, pick(-1, 1));
+        if (made.kind == SoftMaxBackward || made.kind == LogSoftmaxBackward) in.try_emplace(1, fresh(x.dtype, x.dims));
+        break;
+      case LayerNorm:
+      case RMSNorm:
+      case GroupNorm:
+      case LayerNormBackward: normalisation(made, in, x); break;
+      case Interpolate:
+        made.set_attr(Attr::mode, std::string(coin() ? "nearest" : "linear"))
+            .set_attr(Attr::scales, std::vector<float>{2, 2})
+            .set_attr(Attr::data_format, std::string("NCX"));
+        out.dims[2] *= 2;
+        out.dims[3] *= 2;
+        break;
+      case InterpolateBackward:
+        made.set_attr(Attr::mode, std::string(coin() ? "nearest" : "linear"))
+            .set_attr(Attr::sizes, std::vector<int64_t>{x.dims[2], x.dims[3]})
+            .set_attr(Attr::data_format, std::string("NCX"));
+        out.dims[2] = (x.dims[2] + 1) / 2;
+        out.dims[3] = (x.dims[3] + 1) / 2;
+        in.try_emplace(0, fresh(x.dtype, out.dims));
+        break;
+      case BiasAddBackward:
+        made.set_attr(Attr::data_format, std::string("NCX"));
+        out.dims = {channels};
+        break;
       case PReLU:
         in.try_emplace(1, fresh(x.dtype, {channels}));
         made.set_attr(Attr::data_format, std::string("NCX"));
@@ -160,10 +215,36 @@ class Sampler {
         out.dtype = made.kind == Quantize ? (coin() ? Dtype::s8 : Dtype::u8) : Dtype::f32;
         made.set_attr(Attr::scales, std::vector<float>{0.25f}).set_attr(Attr::zps, std::vector<int64_t>{pick(0, 3)});
         break;
-      default: elementwise(made, in, x);
+      default:
+        if (op_def(made.kind).step == StepKind::reduce) {
+          const int64_t axis = pick(0, 3);
+          made.set_attr(Attr::axes, std::vector<int64_t>{axis}).set_attr(Attr::keep_dims, true);
+          out.dims[static_cast<int>(axis)] = 1;
+          break;
+        }
+        elementwise(made, in, x);
     }
     for (const auto& [port, t] : in) made.add_input(t);
     return logical_tensor(out.id, out.dtype, out.dims);
+  }
+
+  void normalisation(op& made, std::map<int, logical_tensor>& in, const logical_tensor& x) {
+    const Dims row{x.dims.back()};
+    Dims rows = x.dims;
+    rows.erase(rows.size() - 1);
+    if (made.kind == GroupNorm) {
+      made.set_attr(Attr::groups, int64_t{2}).set_attr(Attr::keep_stats, false);
+      made.set_attr(Attr::data_format, std::string("NCX"));
+      for (int p : {1, 2}) in.try_emplace(p, fresh(Dtype::f32, {x.dims[1]}));
+    } else if (made.kind == LayerNormBackward) {
+      in.try_emplace(0, fresh(x.dtype, x.dims));
+      for (int p : {2, 3}) in.try_emplace(p, fresh(Dtype::f32, rows));
+      for (int p : {4, 5}) in.try_emplace(p, fresh(Dtype::f32, row));
+      for (int o = 0; o < 2; ++o) further_outputs_.push_back(fresh(Dtype::f32, row));
+    } else {
+      if (made.kind == LayerNorm) made.set_attr(Attr::keep_stats, false);
+      for (int p = 1; p <= (made.kind == LayerNorm ? 2 : 1); ++p) in.try_emplace(p, fresh(Dtype::f32, row));
+    }
   }
 
   void pooling(op& made, std::map<int, logical_tensor>& in, const logical_tensor& x, logical_tensor& out) {
@@ -193,7 +274,7 @@ class Sampler {
                                                  : 0.5f);
     }
     for (int p = 0; p < static_cast<int>(def.inputs.size()); ++p) {
-      const bool broadcast = p == 1 && find_attr(def, Attr::auto_broadcast) && coin();
+      const bool broadcast = p == 1 && x.dims.size() == 4 && find_attr(def, Attr::auto_broadcast) && coin();
       in.try_emplace(p, fresh(x.dtype, broadcast ? Dims{1, x.dims[1], 1, 1} : x.dims));
     }
   }
@@ -202,9 +283,12 @@ class Sampler {
 
   std::mt19937_64 random_;
   Dims start_dims_ = kImage;
+  Dtype start_dtype_ = Dtype::f32;
   uint64_t next_id_ = 100;
   std::map<std::string_view, logical_tensor> names_;
   std::vector<op> ops_;
+  bool keeps_type_ = false;                      // the chain feeds an operator that reads one type
+  std::vector<logical_tensor> further_outputs_;  // of the operator being made
 };
 
 }  // namespace

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows, columns and weights of pooling gradients.
+#include "kernels/jit/pool_plan.hpp"
+
+#include <algorithm>
+
+#include "src/base/dtype.hpp"
+
+namespace partita::jit {
+namespace {
+
+constexpr int32_t kNoTap = INT32_MIN / 2;  ///< stays negative whatever tap number is added
+
+PoolOperand pool_operand(const TensorDesc& desc, bool channel_last) {
+  PoolOperand o;
+  const int axes = desc.dims.size() - 2;
+  if (axes < 1) return o;  // not one of the pooling's tensors
+  const int64_t each = bits_of(desc.dtype) / 8;
+  const auto stride = [&](int axis) { return desc.dims[axis] == 1 ? 0 : desc.strides[axis] * each; };
+  const auto spatial = [&](int from_end) {
+    return axes > from_end ? stride((channel_last ? axes : axes + 1) - from_end) : 0;
+  };
+  return {desc.dtype, desc.offset * each, stride(0), stride(channel_last ? axes + 1 : 1),
+          spatial(2), spatial(1),         spatial(0)};
+}
+
+/// True where all windows with a valid cell weigh the same along the axis; `weight` becomes their weight.
+bool same_weights(const PoolGeometry& g, int i, float& weight) {
+  weight = 0;
+  for (int64_t o = 0; o < g.dst[i]; ++o) {
+    const float w = axis_weight(g, i, o);
+    if (w == 0) continue;
+    if (weight != 0 && w != weight) return false;
+    weight = w;
+  }
+  return true;
+}
+
+}  // namespace
+
+Expr pool_front(const Problem& p) {
+  if (!p.front.empty()) return p.front;
+  Expr e;
+  e.result = ExprBuilder(e).load(pool_gradient_port(p));
+  return e;
+}
+
+Expr pool_back(const Problem& p) {
+  if (!p.back.empty()) return p.back;
+  Expr e;
+  ExprBuilder b(e);
+  b.store(0, b.skeleton());
+  return e;
+}
+
+PoolGeometry pool_backward_geometry(const Problem& p) {
+  return with_three_axes(pool_geometry(p, p.out[0].dims, p.in[static_cast<size_t>(pool_gradient_port(p))].dims));
+}
+
+PoolPlan::PoolPlan(const Problem& p)
+    : g(pool_backward_geometry(p)),
+      channel_last(g.channel_last),
+      maximum(p.step == StepKind::max_pool_backward),
+      front(pool_front(p)),
+      back(pool_back(p)),
+      front_in(loaded_operands(front)),
+      back_in(loaded_operands(back)) {
+  for (const TensorDesc& desc : p.in) in.push_back(pool_operand(desc, channel_last));
+  for (const TensorDesc& desc : p.out) out.push_back(pool_operand(desc, channel_last));
+  if (maximum) return;
+  float z = 1, y = 1, x = 1;
+  const bool same_z = same_weights(g, 0, z), same_y = same_weights(g, 1, y);
+  same_along_rows = same_z && same_y;
+  same_along_x = same_weights(g, 2, x);
+  // Each factor is the reciprocal of a small whole number: one division of their product rounds once.
+  const auto count = [](float w) { return w == 0 ? 1.0 : static_cast<double>(static_cast<int64_t>(1.0f / w + 0.5f)); };
+  if (same_along_rows && same_along_x)
+    weight = static_cast<float>(1.0 / (count(z) * count(y) * count(x)));
+  else if (same_along_rows)
+    weight = static_cast<float>(1.0 / (count(z) * count(y)));
+  else if (same_along_x)
+    weight = static_cast<float>(1.0 / count(x));
+}
+
+std::vector<RowCover> PoolPlan::row_covers(int64_t z, int64_t y) const {
+  std::vector<RowCover> list;
+  const std::vector<Cover> over_y = covers_of(g, 1, y);
+  for (const Cover& cz : covers_of(g, 0, z))
+    for (const Cover& cy : over_y)
+      list.push_back({cz.window, cy.window, static_cast<int32_t>((cz.tap * g.kernel[1] + cy.tap) * g.kernel[2]),
+                      maximum ? 1.0f : axis_weight(g, 0, cz.window) * axis_weight(g, 1, cy.window)});
+  return list;
+}
+
+std::vector<ColumnBlock> PoolPlan::column_blocks(int64_t cells) const {
+  std::vector<ColumnBlock> list;
+  const int64_t step = g.strides[2], pad = g.pads_begin[2];
+  for (int64_t cell = 0; cell < g.src[2]; cell += cells) {
+    ColumnBlock b;
+    b.cell = cell;
+    b.cells = std::min(cells, g.src[2] - cell);
+    b.periods = (b.cells + step - 1) / step;
+    const int64_t first = (cell + pad) / step - (reach(2) - 1);
+    const int64_t end = std::min(g.dst[2], (cell + b.cells - 1 + pad) / step + 1);
+    b.window = std::max<int64_t>(first, 0);
+    b.windows = std::max<int64_t>(end - b.window, 0);
+    b.window_at = b.window - first;
+    const int64_t source = b.window * step - pad;
+    b.source = std::clamp<int64_t>(source, 0, g.src[2]);
+    const int64_t source_end = std::min(g.src[2], source + (b.windows - 1) * step + span(2));
+    b.sources = b.windows == 0 ? 0 : std::max<int64_t>(source_end - b.source, 0);
+    b.source_at = b.source - source;
+    list.push_back(b);
+  }
+  return list;
+}
+
+std::vector<float> PoolPlan::window_weights() const {
+  std::vector<float> list;
+  for (int64_t o = 0; o < g.dst[2]; ++o) list.push_back(axis_weight(g, 2, o) * (same_along_rows ? weight : 1.0f));
+  return list;
+}
+
+std::vector<int32_t> PoolPlan::first_taps(int64_t more) const {
+  std::vector<int32_t> list;
+  for (int64_t o = 0; o < g.dst[2]; ++o) list.push_back(static_cast<int32_t>(g.taps(2, o).begin));
+  list.insert(list.end(), static_cast<size_t>(more), kNoTap);
+  return list;
+}
+
+std::vector<int64_t> PoolPlan::tap_rows_of(int64_t z, int64_t y) const {
+  std::vector<int64_t> list;
+  const auto tz = g.taps(0, z), ty = g.taps(1, y);
+  for (int64_t a = 0; a < g.kernel[0]; ++a)
+    for (int64_t b = 0; b < g.kernel[1]; ++b) {
+      const bool valid = a >= tz.begin && a < tz.end && b >= ty.begin && b < ty.end;
+      const int64_t iz = z * g.strides[0] - g.pads_begin[0] + a * g.dilations[0];
+      const int64_t iy = y * g.strides[1] - g.pads_begin[1] + b * g.dilations[1];
+      list.push_back(valid ? iz * g.src[1] + iy : -1);
+    }
+  return list;
+}
+
+int32_t PoolPlan::first_tap_of(int64_t z, int64_t y) const {
+  return static_cast<int32_t>((g.taps(0, z).begin * g.kernel[1] + g.taps(1, y).begin) * g.kernel[2]);
+}
+
+}  // namespace partita::jit

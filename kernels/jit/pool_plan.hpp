@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// PoolPlan: what the walks over pooling gradients share: the problem with three spatial axes, operands by byte
+// distances, and how rows of cells and of windows depend on each other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/jit/pool_windows.hpp"
+#include "kernels/jit/row_kernel.hpp"
+
+namespace partita::jit {
+
+/// Byte distances of a tensor along its axes; three spatial axes whatever the rank.
+struct PoolOperand {
+  Dtype dtype = Dtype::undef;
+  int64_t offset = 0, n = 0, c = 0, z = 0, y = 0, x = 0;
+
+  const std::byte* at(const void* base, int64_t in, int64_t ic, int64_t iz, int64_t iy, int64_t ix) const {
+    return static_cast<const std::byte*>(base) + offset + in * n + ic * c + iz * z + iy * y + ix * x;
+  }
+};
+
+/// A row of windows over a row of cells: which rows of taps the cells are, and the weight of the windows along z and y.
+struct RowCover {
+  int64_t z, y;  ///< the windows' row
+  int32_t tap;   ///< number of the row's first tap in row-major order
+  float weight;
+  friend bool operator==(const RowCover&, const RowCover&) = default;
+};
+
+/// Cells [cell, cell + cells) of a row with the windows that reach them and, for a maximum, the cells that these
+/// windows read. Prepared rows of windows (of source cells) start with what `*_at` elements before the first one would
+/// be: places outside the tensor hold zeros (the lowest value).
+struct ColumnBlock {
+  int64_t cell = 0, cells = 0;
+  int64_t periods = 0;  ///< strides that the cells span, rounded up
+  int64_t window = 0, windows = 0, window_at = 0;
+  int64_t source = 0, sources = 0, source_at = 0;
+};
+
+struct PoolPlan {
+  explicit PoolPlan(const Problem& problem);
+
+  PoolGeometry g;
+  bool channel_last, maximum;
+  Expr front, back;
+  std::vector<int> front_in, back_in;  ///< operands they load
+  std::vector<PoolOperand> in, out;
+  /// Average: every window along x, or along z and y, has the same weight; `weight` is what they have in common.
+  bool same_along_x = true, same_along_rows = true;
+  float weight = 1;
+
+  int64_t rows() const { return g.src[0] * g.src[1]; }  ///< of cells, in a plane
+  /// Cells between a window's first and last one, both counted.
+  int64_t span(int i) const { return (g.kernel[i] - 1) * g.dilations[i] + 1; }
+  /// Windows along an axis that one cell of a period can see: the last and reach - 1 before it.
+  int64_t reach(int i) const { return (span(i) - 1) / g.strides[i] + 1; }
+  /// Cells of its period that lie before the first cell.
+  int64_t lead() const { return g.pads_begin[2] % g.strides[2]; }
+  int64_t tap_rows() const { return g.kernel[0] * g.kernel[1]; }
+
+  std::vector<RowCover> row_covers(int64_t z, int64_t y) const;
+  /// Blocks of `cells` cells (a multiple of the stride), the last one with what is left.
+  std::vector<ColumnBlock> column_blocks(int64_t cells) const;
+  /// For each window along x what averages multiply by, or for maxima the number of its first valid tap; behind them
+  /// `more` entries of windows that do not exist.
+  std::vector<float> window_weights() const;
+  std::vector<int32_t> first_taps(int64_t more) const;
+  /// Rows of cells that row (z, y) of windows reads, by number of the row of taps; -1 outside the source.
+  std::vector<int64_t> tap_rows_of(int64_t z, int64_t y) const;
+  /// Number of the first row of taps of windows (z, y) inside the source, as a tap number.
+  int32_t first_tap_of(int64_t z, int64_t y) const;
+};
+
+/// The expressions of a problem, with the plain ones in place of absent ones.
+Expr pool_front(const Problem& problem);
+Expr pool_back(const Problem& problem);
+/// Port of the pooled side's gradient.
+inline int pool_gradient_port(const Problem& p) { return p.step == StepKind::max_pool_backward ? 1 : 0; }
+PoolGeometry pool_backward_geometry(const Problem& problem);
+
+}  // namespace partita::jit

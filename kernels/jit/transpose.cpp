@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Code of a transposing copy: blocks of as many rows as a vector has 32-bit lanes are exchanged in registers; narrower
+// elements travel one a lane. Blocks of one group of source rows follow each other, so that a source is read in runs.
+//   rdi, rsi first source and destination element of the group; r10, r11 those of the block; r8, r9 groups and blocks
+//   left; eax is used by partial vectors.
+#include "kernels/jit/transpose.hpp"
+
+namespace partita::jit {
+namespace {
+
+using Xbyak::Xmm;
+
+constexpr uint8_t kEven = 0x88, kOdd = 0xdd;  // 128-bit parts of two vectors
+constexpr uint8_t kLowHalves = 0x20, kHighHalves = 0x31;
+
+}  // namespace
+
+TransposeKernel::TransposeKernel(Isa isa, const TransposeShape& shape) : Emitter(isa), shape_(shape) {
+  const int64_t groups = shape.a / lanes();
+  const int rest = static_cast<int>(shape.a % lanes());
+  if (groups > 0) {
+    Xbyak::Label group;
+    mov(r8, groups);
+    align(16);
+    L(group);
+    emit_rows(lanes());
+    add(rdi, static_cast<uint32_t>(lanes() * shape.src_row));
+    add(rsi, lanes() * shape.bytes);
+    dec(r8);
+    jnz(group, T_NEAR);
+  }
+  if (rest > 0) emit_rows(rest);
+  if (shape.streaming) sfence();
+  vzeroupper();
+  ret();
+  emit_constants();
+  entry_ = reinterpret_cast<void (*)(const void*, void*)>(reinterpret_cast<uintptr_t>(finish()));
+}
+
+/// `count` source rows.
+void TransposeKernel::emit_rows(int count) {
+  const int64_t blocks = shape_.b / lanes();
+  const int rest = static_cast<int>(shape_.b % lanes());
+  mov(r10, rdi);
+  mov(r11, rsi);
+  if (blocks > 0) {
+    Xbyak::Label block;
+    mov(r9, blocks);
+    align(16);
+    L(block);
+    emit_block(count, lanes());
+    add(r10, lanes() * shape_.bytes);
+    add(r11, static_cast<uint32_t>(lanes() * shape_.dst_row));
+    dec(r9);
+    jnz(block, T_NEAR);
+  }
+  if (rest > 0) emit_block(count, rest);
+}
+
+void TransposeKernel::emit_block(int a, int b) {
+  for (int i = 0; i < a; ++i) load_bytes(vec(i), shape_.bytes, r10 + static_cast<int>(i * shape_.src_row), b);
+  wide() ? exchange_wide() : exchange_narrow();
+  const bool streams = shape_.streaming && a == lanes();
+  for (int i = 0; i < b; ++i)
+    store_bytes(column(i), shape_.bytes, r11 + static_cast<int>(i * shape_.dst_row), a, streams);
+}
+
+/// Of each four rows, each 128 bits become one column's four lanes: register to + 4 g + c holds columns c, c + 4, .. of
+/// rows 4 g to 4 g + 3. Changes the registers `from` too.
+void TransposeKernel::pairs_and_fours(int from, int to) {
+  for (int i = 0; i < lanes(); i += 2) {
+    vunpcklps(vec(to + i), vec(from + i), vec(from + i + 1));
+    vunpckhps(vec(to + i + 1), vec(from + i), vec(from + i + 1));
+  }
+  for (int g = 0; g < lanes(); g += 4)
+    for (int c = 0; c < 4; ++c) {
+      const Xmm low = vec(to + g + c / 2), high = vec(to + g + c / 2 + 2);
+      c % 2 == 0 ? vunpcklpd(vec(from + g + c), low, high) : vunpckhpd(vec(from + g + c), low, high);
+    }
+}
+
+void TransposeKernel::exchange_wide() {
+  pairs_and_fours(0, 16);
+  // Twice, parts of two vectors side by side: eight rows, then sixteen.
+  for (int c = 0; c < 4; ++c)
+    for (int g = 0; g < 2; ++g) {
+      const Xbyak::Zmm low(8 * g + c), high(8 * g + 4 + c);
+      vshuff32x4(Xbyak::Zmm(16 + 4 * g + c), low, high, kEven);
+      vshuff32x4(Xbyak::Zmm(24 + 4 * g + c), low, high, kOdd);
+    }
+  for (int c = 0; c < 4; ++c)
+    for (int q = 0; q < 4; ++q) {
+      const int from = 16 + 8 * (q % 2) + c;
+      vshuff32x4(Xbyak::Zmm(4 * q + c), Xbyak::Zmm(from), Xbyak::Zmm(from + 4), q < 2 ? kEven : kOdd);
+    }
+}
+
+void TransposeKernel::exchange_narrow() {
+  pairs_and_fours(0, 8);
+  for (int c = 0; c < 4; ++c) {
+    const Xbyak::Ymm low(c), high(4 + c);
+    vperm2f128(Xbyak::Ymm(8 + c), low, high, kLowHalves);
+    vperm2f128(high, low, high, kHighHalves);
+  }
+}
+
+/// Where a column is after the exchange.
+Xmm TransposeKernel::column(int i) const { return vec(wide() || i >= 4 ? i : 8 + i); }
+
+}  // namespace partita::jit

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// GELU in both forms, Mish, and their derivatives. Each is written as max(x, 0) less a term that vanishes on both
+// sides, which is computed without cancellation and meets denormals in its last product only.
+#include "kernels/jit/vector_parts.hpp"
+
+namespace partita::jit {
+namespace {
+
+/// Half of it squared is kExpZero.
+constexpr float kBellEnd = 18.76f;
+/// The exponent of GELU's tanh form is kExpZero there.
+constexpr float kTanhFormEnd = 12.96f;
+/// Mish is x from here on, and its derivative 1.
+constexpr float kMishEnd = 20;
+
+/// Polynomials in m = (t - middle) / (t + middle) for t in [0, kBellEnd]; of the middles around 2 each is the one whose
+/// lowest coefficient is nearest to an f32.
+constexpr float kTailMiddle = 1.7734375f, kSlopeMiddle = 2.015625f;
+/// The normal distribution function at -t, times t + middle, divided by exp(-t^2 / 2); relative error 1.9e-8.
+constexpr float kTail[] = {0.650829077f,    -0.274173647f,   -0.0145650813f,  0.03451363f,
+                           0.00970054977f,  -0.0038757415f,  -0.00384882907f, -0.00081628497f,
+                           0.000716526061f, 0.000540554407f, 1.41155124e-06f, -7.36234142e-05f};
+/// GELU's derivative at -t, divided by exp(-t^2 / 2) and the distance from its root; relative error 2.3e-8.
+constexpr float kSlopeTail[] = {0.504015088f,     -0.137143254f,   0.0302578881f,   0.0048870407f,   -0.00242080982f,
+                                -0.000995259616f, 0.000133380396f, 0.000200453404f, 2.60847301e-05f, -1.53585024e-05f};
+constexpr float kRoot = 0x1.80ead2p-1f, kRootRest = -1.21144495e-08f;
+
+/// 2 sqrt(2 / pi) and that times 0.044715, each as a sum of two numbers.
+constexpr float kLinear = 0x1.988454p+0f, kLinearRest = -0x1.857936p-25f;
+constexpr float kCubic = 0x1.2444f2p-4f, kCubicRest = 0x1.49b16ap-29f;
+constexpr float kCubicSlope = 0x1.b6676cp-3f;
+
+/// A number with the rest that one f32 does not hold.
+struct Pair {
+  Value high, low;
+};
+
+Pair product(LaneBuilder& b, Value x, Value y) {
+  const Value high = b.mul(x, y);
+  return {high, b.fma(x, y, b.op(LaneOp::xor_, high, b.bits(kSign)))};
+}
+
+Value negated(LaneBuilder& b, Value x) { return b.op(LaneOp::xor_, x, b.bits(kSign)); }
+Value size_of(LaneBuilder& b, Value x) { return b.op(LaneOp::and_, x, b.bits(INT32_MAX)); }
+
+/// |x|, at most `end` for positive x. Minus infinity stays, so that its product with 0 is NaN as in the definition.
+Value falling_size(LaneBuilder& b, Value x, float end) { return b.op(LaneOp::max, at_most(b, end, x), negated(b, x)); }
+
+/// exp(-t^2 / 2) for 0 <= t <= kBellEnd
+Exponential bell(LaneBuilder& b, Value t) {
+  const Pair square = product(b, t, t);
+  const Value half = b.constant(-0.5f);
+  return fine_exponential(b, b.mul(square.high, half), b.mul(square.low, half));
+}
+
+/// t / (t + middle), and m = (t - middle) / (t + middle).
+struct TailPlace {
+  Value share, m;
+};
+
+TailPlace tail_place(LaneBuilder& b, Value t, float middle) {
+  const Value share = b.div(t, b.add(t, b.constant(middle)));
+  return {share, b.fma(share, b.constant(2), b.constant(-1))};
+}
+
+/// x * power * t * other: an infinite t meets a power of 0, a large one does not become infinite before.
+Value scaled(LaneBuilder& b, Value x, const Exponential& e, Value t) {
+  return b.mul(b.mul(b.mul(x, e.power), t), e.other);
+}
+
+/// exp of minus the argument of GELU's tanh form, doubled, for 0 <= t <= kTanhFormEnd.
+Exponential tanh_form(LaneBuilder& b, Value t) {
+  const Pair square = product(b, t, t);
+  const Value cubic = b.constant(kCubic), linear = b.constant(kLinear);
+  const Pair term = product(b, cubic, square.high);
+  const Value term_rest = b.fma(cubic, square.low, b.fma(b.constant(kCubicRest), square.high, term.low));
+  // Either of the two may be the larger.
+  const Value sum = b.add(linear, term.high), moved = b.sub(sum, linear);
+  const Value lost = b.add(b.sub(linear, b.sub(sum, moved)), b.sub(term.high, moved));
+  const Value sum_rest = b.add(b.add(lost, term_rest), b.constant(kLinearRest));
+  const Pair whole = product(b, t, sum);
+  const Value rest = b.fma(t, sum_rest, whole.low);
+  return fine_exponential(b, at_least(b, kExpZero, negated(b, whole.high)), negated(b, rest));
+}
+
+/// g where x is negative, otherwise 1 - g.
+Value mirrored(LaneBuilder& b, Value x, Value g) {
+  return b.select(b.op(LaneOp::gt, b.constant(0), x), g, b.sub(b.constant(1), g));
+}
+
+}  // namespace
+
+/// x Phi(x) = max(x, 0) - |x| Phi(-|x|)
+Value gelu_erf_of(LaneBuilder& b, Value x) {
+  const Value t = falling_size(b, x, kBellEnd);
+  const Exponential e = bell(b, at_most(b, kBellEnd, t));
+  const TailPlace place = tail_place(b, t, kTailMiddle);
+  const Value tail = b.mul(b.mul(e.factor, place.share), polynomial(b, place.m, kTail));
+  return b.sub(at_least(b, 0, x), scaled(b, tail, e));
+}
+
+/// At -t: exp(-t^2 / 2) (root - t) P(t); at t: 1 less that.
+Value gelu_erf_slope_of(LaneBuilder& b, Value x) {
+  const Value t = at_most(b, kBellEnd, size_of(b, x));
+  const Exponential e = bell(b, t);
+  const Value distance = b.add(b.sub(b.constant(kRoot), t), b.constant(kRootRest));
+  const Value tail = b.mul(e.factor, polynomial(b, tail_place(b, t, kSlopeMiddle).m, kSlopeTail));
+  return mirrored(b, x, scaled(b, b.mul(tail, distance), e));
+}
+
+/// max(x, 0) - |x| e / (1 + e)
+Value gelu_tanh_of(LaneBuilder& b, Value x) {
+  const Value t = falling_size(b, x, kTanhFormEnd);
+  const Exponential e = tanh_form(b, at_most(b, kTanhFormEnd, t));
+  const Value below = b.add(scaled(b, e.factor, e), b.constant(1));
+  return b.sub(at_least(b, 0, x), scaled(b, b.div(e.factor, below), e, t));
+}
+
+/// At -t, with v the argument: e ((1 + e) - t v') / (1 + e)^2
+Value gelu_tanh_slope_of(LaneBuilder& b, Value x) {
+  const Value t = at_most(b, kTanhFormEnd, size_of(b, x));
+  const Exponential parts = tanh_form(b, t);
+  const Value e = scaled(b, parts.factor, parts), one = b.constant(1), cubic = b.constant(kCubicSlope);
+  const Pair square = product(b, t, t);
+  const Value bend = b.fma(square.high, cubic, b.constant(kLinear));
+  const Value lost = b.fnma(b.mul(t, square.low), cubic, b.add(e, one));
+  const Value ratio = b.div(b.fnma(t, bend, lost), b.fma(e, b.add(e, b.constant(2)), one));
+  return mirrored(b, x, scaled(b, b.mul(parts.factor, ratio), parts));
+}
+
+/// tanh(log(1 + e)) = n / (n + 2) with e = exp(x) and n = e (e + 2)
+Value mish_of(LaneBuilder& b, Value x) {
+  const Exponential parts = fine_exponential(b, at_least(b, kExpZero, at_most(b, kMishEnd, x)));
+  const Value e = scaled(b, parts.factor, parts);
+  const Value two = b.constant(2), above = b.add(e, two);
+  const Value ratio = b.div(above, b.fma(e, above, two));
+  return scaled(b, b.mul(ratio, parts.factor), parts, x);
+}
+
+/// e ((e + 2) (n + 2) + 4 x (e + 1)) / (n + 2)^2, both ordered by powers of e so that little cancels.
+Value mish_slope_of(LaneBuilder& b, Value x) {
+  const Value inside = at_least(b, kExpZero, at_most(b, kMishEnd, x));
+  const Exponential parts = fine_exponential(b, inside);
+  const Value e = scaled(b, parts.factor, parts), four = b.constant(4);
+  const Value eight = b.constant(8), e4 = b.add(e, four);
+  const Value below = b.fma(e, b.fma(e, b.fma(e, e4, eight), eight), four);
+  const Value first = b.fma(e, e4, b.fma(inside, four, b.constant(6)));
+  const Value above = b.fma(e, first, b.fma(inside, four, four));
+  return scaled(b, b.div(b.mul(parts.factor, above), below), parts);
+}
+
+}  // namespace partita::jit

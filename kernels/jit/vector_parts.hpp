@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the elementary functions are made of.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "kernels/jit/vector_math.hpp"
+
+namespace partita::jit {
+
+inline constexpr int kMantissaBits = 23;
+inline constexpr int32_t kSign = INT32_MIN;
+/// In the sum with this, the low bits of an f32 hold the other term as a whole number plus the exponent's bias:
+/// shifted up by the mantissa they are the bits of two to the power of it.
+inline constexpr float kBiasedWhole = 0x1.8p23f + 127;
+inline constexpr float kLn2 = 0x1.62e430p-1f;
+inline constexpr float kLn2Rest = -0x1.05c610p-29f;  // ln 2 - kLn2
+inline constexpr float kLog2e = 0x1.715476p+0f;
+/// Below it exp is less than half of the smallest denormal.
+inline constexpr float kExpLowest = -104;
+/// From here on exp is infinite.
+inline constexpr float kExpHighest = 89;
+/// The powers of an Exponential of this are 0, so that they turn even an infinite factor into NaN; lower ones are not
+/// allowed.
+inline constexpr float kExpZero = -176;
+
+Value polynomial(LaneBuilder& b, Value x, std::span<const float> coefficients);
+
+/// The machine's max and min hand on their second operand where it is NaN, so both keep NaN.
+Value at_least(LaneBuilder& b, float bound, Value x);
+Value at_most(LaneBuilder& b, float bound, Value x);
+
+/// exp on [-ln 2, ln 2]
+Value exp_of_rest(LaneBuilder& b, Value r);
+
+/// exp = factor * power * other with a factor between 1/2 and 2: the powers of two are normal numbers however small or
+/// large the result, and only the last product rounds to infinity or to a denormal.
+struct Exponential {
+  Value factor, power, other;
+};
+
+/// exp(x) for kExpZero <= x <= kExpHighest, or NaN.
+Exponential exponential(LaneBuilder& b, Value x);
+/// exp(x + rest) with a small rest; its factor is nearer to 1 and more accurate.
+Exponential fine_exponential(LaneBuilder& b, Value x, std::optional<Value> rest = {});
+/// x * power * other
+Value scaled(LaneBuilder& b, Value x, const Exponential& e);
+
+}  // namespace partita::jit
