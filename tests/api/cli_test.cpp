@@ -224,9 +224,11 @@ TEST_F(cli, check_tells_what_is_wrong_and_where) {
 TEST_F(cli, explain_shows_steps_kernels_and_refusals) {
   const Ran ran = partita("explain " + kData + "/pattern/max_pool_backward_elementwise.json");
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
-  for (const char* part : {"partition 1 of 1: max_pool_backward_elementwise",
-                           "in front:", "behind:", "kernel max_pool_backward_", "      not max_pool_backward_"})
+  for (const char* part :
+       {"partition 1 of 1: max_pool_backward_elementwise", "in front:", "behind:", "kernel max_pool_backward_"})
     EXPECT_NE(ran.out.find(part), std::string::npos) << ran.out;
+  const Ran weights = partita("explain " + kData + "/dtype/s4_weights.json");
+  EXPECT_NE(weights.out.find("      not loop_any_"), std::string::npos) << weights.out;
   const Ran chain = partita("explain " + kData + "/pattern/elementwise_chain.json");
   EXPECT_NE(chain.out.find("    not avg_pool_backward_elementwise, "), std::string::npos) << chain.out;
 }
