@@ -18,7 +18,10 @@ class Emitter : public Xbyak::CodeGenerator {
  public:
   static constexpr int kScratch = 4;
 
-  explicit Emitter(Isa isa) : Xbyak::CodeGenerator(kInitialBytes, Xbyak::AutoGrow), wide_(isa == Isa::avx512) {}
+  explicit Emitter(Isa isa)
+      : Xbyak::CodeGenerator(kInitialBytes, Xbyak::AutoGrow),
+        wide_(isa == Isa::avx512),
+        converts_bf16_(wide_ && converts_to_bf16()) {}
 
   bool wide() const { return wide_; }
   /// 32-bit lanes of a vector.
@@ -78,6 +81,7 @@ class Emitter : public Xbyak::CodeGenerator {
   void widen_f8(Xbyak::Xmm v, Dtype dtype);
   void narrow_f8(Xbyak::Xmm v, Dtype dtype);
   void round_to_bf16(Xbyak::Xmm v);
+  void store_halves(Xbyak::Xmm packed, const Xbyak::RegExp& address, int count, bool streaming);
   void to_integer(Xbyak::Xmm v, Dtype dtype);
   void to_s32(Xbyak::Xmm v);
   void is_not_zero(Xbyak::Xmm v);
@@ -88,6 +92,7 @@ class Emitter : public Xbyak::CodeGenerator {
   Xbyak::Xmm low(Xbyak::Xmm v) const { return Xbyak::Xmm(v.getIdx()); }
 
   bool wide_;
+  bool converts_bf16_;                         // AVX512_BF16
   std::map<int32_t, Xbyak::Label> constants_;  // one lane each
   std::map<int32_t, Xbyak::Label> vectors_;    // AVX2 has no operands that repeat a lane
   Xbyak::Label masks_;                         // eight lanes of ones, eight of zeros

@@ -151,8 +151,12 @@ void Emitter::store(Xmm value, Dtype dtype, bool integer, const RegExp& address,
     case Dtype::f16:
       if (integer) vcvtdq2ps(v, value);
       vcvtps2ph(half(v), integer ? v : value, 0);
-      vpmovzxwd(v, half(v));
-      return store_bytes(v, 2, address, count, streaming);
+      return store_halves(half(v), address, count, streaming);
+    case Dtype::bf16:
+      if (!converts_bf16_) break;
+      if (integer) vcvtdq2ps(v, value);
+      vcvtneps2bf16(half(v), integer ? v : value);
+      return store_halves(half(v), address, count, streaming);
     default: break;
   }
   integer ? vcvtdq2ps(v, value) : vmovaps(v, value);
@@ -202,6 +206,17 @@ void Emitter::store_bytes(Xmm v, int bytes, const RegExp& address, int count, bo
   for (int j = 0; j < count; ++j)
     bytes == 2 ? vpextrw(ptr[address + 2 * j], one, static_cast<uint8_t>(j))
                : vpextrb(ptr[address + j], one, static_cast<uint8_t>(j));
+}
+
+/// Stores `count` elements of 16 bits that lie side by side.
+void Emitter::store_halves(Xmm packed, const RegExp& address, int count, bool streaming) {
+  const auto to = ptr[address];
+  if (count == lanes()) return streaming ? vmovntdq(to, packed) : vmovups(to, packed);
+  if (wide_) {
+    use_mask(count);
+    return vmovdqu16(to | k1, packed);
+  }
+  for (int j = 0; j < count; ++j) vpextrw(ptr[address + 2 * j], packed, static_cast<uint8_t>(j));
 }
 
 }  // namespace partita::jit

@@ -22,6 +22,7 @@ Status lower_op(Lowering& l) {
     case OpKind::DynamicQuantize:
     case OpKind::DynamicDequantize: return lower_quantization(l);
     case OpKind::MatMul: return lower_matmul(l);
+    case OpKind::AvgPoolBackward: return lower_average_backward(l);
     default: break;
   }
   if (l.generates_code()) {

@@ -3,6 +3,9 @@
 #include "src/base/cpu.hpp"
 
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include <algorithm>
 #include <cstdio>
@@ -61,6 +64,19 @@ std::string_view name_of(Isa isa) {
 Isa machine_isa() {
   static const Isa isa = std::min(detected_isa(), allowed_isa());
   return isa;
+}
+
+bool converts_to_bf16() {
+#if defined(__x86_64__)
+  // CPUID leaf 7, subleaf 1: compilers differ in the name they have for it.
+  static const bool has = [] {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1u << 5)) != 0;
+  }();
+  return has;
+#else
+  return false;
+#endif
 }
 
 size_t last_level_cache_bytes() {
