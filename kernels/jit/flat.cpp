@@ -60,7 +60,7 @@ class FlatLoop {
       for (int d = 0; d < part.rows.size(); ++d)
         if (part.rows[d] > 1 && desc.strides[d] * each % kAlignment != 0) return false;
     }
-    return bytes > static_cast<int64_t>(last_level_cache_bytes() / 2);
+    return leaves_the_caches(bytes);
   }
 
   static bool aligned(const RunArgs& args) {

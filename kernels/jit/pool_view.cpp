@@ -72,7 +72,7 @@ bool may_stream(const ForwardPool& pool, const Problem& problem) {
       if (distance % kAlignment != 0) return false;
     bytes += elements(problem.out[k].dims) * v.element_bytes();
   }
-  return bytes > static_cast<int64_t>(last_level_cache_bytes() / 2);
+  return leaves_the_caches(bytes);
 }
 
 std::optional<RowWalk> row_walk(const PoolView& view, int64_t extent, int64_t distance) {

@@ -20,7 +20,7 @@ int64_t even_part(int64_t total, int64_t wanted) {
 bool exceeds_cache(const Problem& p) {
   int64_t bytes = 0;
   for (const TensorDesc& desc : p.out) bytes += elements(desc.dims) * bits_of(desc.dtype) / 8;
-  return bytes > static_cast<int64_t>(last_level_cache_bytes() / 2);
+  return leaves_the_caches(bytes);
 }
 
 bool on_lines(std::initializer_list<int64_t> distances) {

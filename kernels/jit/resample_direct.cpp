@@ -61,7 +61,7 @@ ResampleDirect::ResampleDirect(const Problem& p, const Target& target)
     for (int64_t distance : {t.offset, t.outer, t.z, t.y, t.x}) aligned = aligned && distance % kAlignment == 0;
     bytes += elements(desc.dims) * t.each;
   }
-  may_stream_ = aligned && bytes > static_cast<int64_t>(last_level_cache_bytes() / 2);
+  may_stream_ = aligned && leaves_the_caches(bytes);
   stretches_ = x_stretches(walk_, p.attrs, x_step_);
   make_kernels(target.isa);
 }

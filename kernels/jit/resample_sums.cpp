@@ -54,7 +54,7 @@ bool ResampleSums::may_stream(const Problem& p) const {
     if (along % kAlignment != 0 && (!whole_rows_ || blocks_.chunks.size() > 1)) return false;
     bytes += elements(p.out[o].dims) * t.each;
   }
-  return bytes > static_cast<int64_t>(last_level_cache_bytes() / 2);
+  return leaves_the_caches(bytes);
 }
 
 bool ResampleSums::streams(const RunArgs& args) const {

@@ -124,7 +124,7 @@ bool exceeds_cache(const Problem& problem, const Edges& edges) {
     const TensorDesc& desc = problem.out[static_cast<size_t>(k)];
     bytes += elements(desc.dims) * bits_of(desc.dtype) / 8;
   }
-  return bytes > static_cast<int64_t>(last_level_cache_bytes() / 2);
+  return leaves_the_caches(bytes);
 }
 
 const char* plan_rows(const Problem& problem, const Target& target, const std::vector<bool>& reduced,

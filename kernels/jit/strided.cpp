@@ -164,7 +164,7 @@ class StridedLoop {
         if (o.desc.dims[d] > 1 && o.desc.strides[d] * each % kAlignment != 0) return false;
       if (lengths_.count() > 1 && lengths_.whole * each % kAlignment != 0) return false;
     }
-    return bytes > static_cast<int64_t>(last_level_cache_bytes() / 2);
+    return leaves_the_caches(bytes);
   }
 
   /// Copies go without a tile, unless they are to stream and a register is less than a line.

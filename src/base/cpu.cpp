@@ -84,4 +84,11 @@ size_t last_level_cache_bytes() {
   return bytes;
 }
 
+bool leaves_the_caches(int64_t bytes) {
+  static const auto most = static_cast<int64_t>(
+      std::min(last_level_cache_bytes() / 2,
+               (size_t{8} << 20) * static_cast<size_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)))));
+  return bytes > most;
+}
+
 }  // namespace partita

@@ -18,5 +18,8 @@ Isa machine_isa();
 bool converts_to_bf16();
 /// Bytes of the last-level cache; 32 MiB where it cannot be read.
 size_t last_level_cache_bytes();
+/// Whether a result of so many bytes is better stored past the caches: more than half of the last level, or than 8 MiB
+/// for each processor (a virtual machine sees the cache of a whole socket, which it shares).
+bool leaves_the_caches(int64_t bytes);
 
 }  // namespace partita
