@@ -10,11 +10,27 @@
 namespace partita {
 namespace {
 
-constexpr std::array<std::string_view, 21> kStepNames = {
-    "none", "loop", "pool_forward", "pool_backward", "max_pool_backward", "convolution", "convolution_backward_data",
-    "convolution_backward_weights", "matmul", "softmax", "softmax_backward", "batch_norm", "batch_norm_backward",
-    "layer_norm", "layer_norm_backward", "group_norm", "reduce", "resample", "resample_backward", "prelu_backward",
-    "dropout"};
+constexpr std::array<std::string_view, 21> kStepNames = {"none",
+                                                         "loop",
+                                                         "pool_forward",
+                                                         "pool_backward",
+                                                         "max_pool_backward",
+                                                         "convolution",
+                                                         "convolution_backward_data",
+                                                         "convolution_backward_weights",
+                                                         "matmul",
+                                                         "softmax",
+                                                         "softmax_backward",
+                                                         "batch_norm",
+                                                         "batch_norm_backward",
+                                                         "layer_norm",
+                                                         "layer_norm_backward",
+                                                         "group_norm",
+                                                         "reduce",
+                                                         "resample",
+                                                         "resample_backward",
+                                                         "prelu_backward",
+                                                         "dropout"};
 static_assert(kStepNames.size() == static_cast<size_t>(StepKind::dropout) + 1);
 
 }  // namespace
@@ -22,7 +38,25 @@ static_assert(kStepNames.size() == static_cast<size_t>(StepKind::dropout) + 1);
 std::string_view name_of(StepKind kind) { return kStepNames[static_cast<size_t>(kind)]; }
 
 int front_port(StepKind step) {
-  return step == StepKind::max_pool_backward || step == StepKind::layer_norm_backward ? 1 : 0;
+  switch (step) {
+    case StepKind::max_pool_backward:
+    case StepKind::layer_norm_backward:
+    case StepKind::resample_backward: return 1;
+    default: return 0;
+  }
+}
+
+Expr front_expression(const Problem& problem) {
+  Expr e = problem.front;
+  if (e.empty()) e.result = ExprBuilder(e).load(front_port(problem.step));
+  return e;
+}
+
+Expr back_expression(const Problem& problem) {
+  Expr e = problem.back;
+  ExprBuilder b(e);
+  if (e.empty()) b.store(0, b.skeleton());
+  return e;
 }
 
 std::string text_of(const TensorDesc& desc) {

@@ -28,14 +28,25 @@ std::string text_of(const TensorDesc& desc);
 enum class StepKind : uint8_t {
   none,  ///< nothing to do (End)
   loop,  ///< element-wise over the space of its first output, any number of operands
-  pool_forward, pool_backward, max_pool_backward,
-  convolution, convolution_backward_data, convolution_backward_weights,
+  pool_forward,
+  pool_backward,
+  max_pool_backward,
+  convolution,
+  convolution_backward_data,
+  convolution_backward_weights,
   matmul,
-  softmax, softmax_backward,
-  batch_norm, batch_norm_backward,
-  layer_norm, layer_norm_backward, group_norm,
-  reduce, resample, resample_backward,
-  prelu_backward, dropout,
+  softmax,
+  softmax_backward,
+  batch_norm,
+  batch_norm_backward,
+  layer_norm,
+  layer_norm_backward,
+  group_norm,
+  reduce,
+  resample,
+  resample_backward,
+  prelu_backward,
+  dropout,
 };
 std::string_view name_of(StepKind kind);
 
@@ -63,5 +74,8 @@ struct Problem {
 
 /// The main input: the source of a forward step, the gradient of the result of a backward step.
 int front_port(StepKind step);
+/// The problem's expressions; where they are absent, the ones that read the main input and store the main result.
+Expr front_expression(const Problem& problem);
+Expr back_expression(const Problem& problem);
 
 }  // namespace partita

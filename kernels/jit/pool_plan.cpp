@@ -38,31 +38,16 @@ bool same_weights(const PoolGeometry& g, int i, float& weight) {
 
 }  // namespace
 
-Expr pool_front(const Problem& p) {
-  if (!p.front.empty()) return p.front;
-  Expr e;
-  e.result = ExprBuilder(e).load(pool_gradient_port(p));
-  return e;
-}
-
-Expr pool_back(const Problem& p) {
-  if (!p.back.empty()) return p.back;
-  Expr e;
-  ExprBuilder b(e);
-  b.store(0, b.skeleton());
-  return e;
-}
-
 PoolGeometry pool_backward_geometry(const Problem& p) {
-  return with_three_axes(pool_geometry(p, p.out[0].dims, p.in[static_cast<size_t>(pool_gradient_port(p))].dims));
+  return with_three_axes(pool_geometry(p, p.out[0].dims, p.in[static_cast<size_t>(front_port(p.step))].dims));
 }
 
 PoolPlan::PoolPlan(const Problem& p)
     : g(pool_backward_geometry(p)),
       channel_last(g.channel_last),
       maximum(p.step == StepKind::max_pool_backward),
-      front(pool_front(p)),
-      back(pool_back(p)),
+      front(front_expression(p)),
+      back(back_expression(p)),
       front_in(loaded_operands(front)),
       back_in(loaded_operands(back)) {
   for (const TensorDesc& desc : p.in) in.push_back(pool_operand(desc, channel_last));

@@ -74,11 +74,6 @@ struct PoolPlan {
   int32_t first_tap_of(int64_t z, int64_t y) const;
 };
 
-/// The expressions of a problem, with the plain ones in place of absent ones.
-Expr pool_front(const Problem& problem);
-Expr pool_back(const Problem& problem);
-/// Port of the pooled side's gradient.
-inline int pool_gradient_port(const Problem& p) { return p.step == StepKind::max_pool_backward ? 1 : 0; }
 PoolGeometry pool_backward_geometry(const Problem& problem);
 
 }  // namespace partita::jit

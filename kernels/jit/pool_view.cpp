@@ -48,13 +48,8 @@ PoolView pool_view(const TensorDesc& desc, bool channel_last) {
 ForwardPool forward_pool(const Problem& problem) {
   ForwardPool p;
   p.g = with_three_axes(pool_geometry(problem, problem.in[0].dims, problem.out[0].dims));
-  p.front = problem.front;
-  if (p.front.empty()) p.front.result = ExprBuilder(p.front).load(0);
-  p.back = problem.back;
-  if (p.back.empty()) {
-    ExprBuilder b(p.back);
-    b.store(0, b.skeleton());
-  }
+  p.front = front_expression(problem);
+  p.back = back_expression(problem);
   p.front_in = loaded_operands(p.front);
   p.back_in = loaded_operands(p.back);
   for (const TensorDesc& desc : problem.in) p.in.push_back(pool_view(desc, p.g.channel_last));

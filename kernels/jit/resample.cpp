@@ -87,9 +87,9 @@ class Resample {
 }  // namespace
 
 const char* refuse_resample(const Problem& p, const Target&) {
-  for (const TensorDesc* desc : {&p.in[static_cast<size_t>(resampled_port(p))], &p.out[0]})
+  for (const TensorDesc* desc : {&p.in[static_cast<size_t>(front_port(p.step))], &p.out[0]})
     if (elements(desc->dims) == 0) return "a tensor has no elements";
-  const Expr front = resample_front(p), back = resample_back(p);
+  const Expr front = front_expression(p), back = back_expression(p);
   for (const Expr* e : {&front, &back})
     if (const char* reason = refuse_expansion(*e, p)) return reason;
   bool channel_last = false;

@@ -41,14 +41,14 @@ bool ResampleDirect::fits(const Problem& p) {
   const auto calls = static_cast<int64_t>(x_stretches(walk, p.attrs, step).size());
   if (calls * kElementsACall > walk.x.to() * walk.channels) return false;
   // A source has a share in several results where there are weights: it should be cheap to read.
-  const bool cheap = p.front.empty() && p.in[static_cast<size_t>(resampled_port(p))].dtype == Dtype::f32;
+  const bool cheap = p.front.empty() && p.in[static_cast<size_t>(front_port(p.step))].dtype == Dtype::f32;
   return cheap || !(walk.x.weighted() || walk.y.weighted() || walk.z.weighted());
 }
 
 ResampleDirect::ResampleDirect(const Problem& p, const Target& target)
     : walk_(resample_walk(p, true)),
-      front_(resample_front(p)),
-      back_(resample_back(p)),
+      front_(front_expression(p)),
+      back_(back_expression(p)),
       front_in_(loaded_operands(front_)),
       back_in_(loaded_operands(back_)) {
   for (int k : front_in_) front_tensors_.push_back(walked(p.in[static_cast<size_t>(k)], p, walk_));

@@ -22,16 +22,16 @@ std::vector<int32_t> every_position(int64_t extent) {
 }  // namespace
 
 const char* refuse_resample_operands(const Problem& p) {
-  const size_t front = loaded_operands(resample_front(p)).size(), back = loaded_operands(resample_back(p)).size();
+  const size_t front = loaded_operands(front_expression(p)).size(), back = loaded_operands(back_expression(p)).size();
   const size_t most = std::max(1 + (front + 1) * kGroupedTaps, 1 + 3 * kGroupedTaps + back);
   return most > kMaxOperands || p.out.size() > kMaxOperands ? "too many operands" : nullptr;
 }
 
 ResampleRows::ResampleRows(const Problem& p, Isa isa, const ResampleWalk& walk, const ResampleBlocks& blocks)
-    : walk_(walk), blocks_(blocks), front_(resample_front(p)) {
+    : walk_(walk), blocks_(blocks), front_(front_expression(p)) {
   front_in_ = loaded_operands(front_);
   for (int k : front_in_) in_.push_back(walked(p.in[static_cast<size_t>(k)], p, walk));
-  work_ = elements(p.in[static_cast<size_t>(resampled_port(p))].dims);
+  work_ = elements(p.in[static_cast<size_t>(front_port(p.step))].dims);
   plan_places(p.attrs);
   if (permutes())
     plan_permutation(isa);

@@ -15,7 +15,7 @@ constexpr int64_t kAlignment = 64;
 }  // namespace
 
 ResampleSums::ResampleSums(const Problem& p, Isa isa, const ResampleWalk& walk, const ResampleBlocks& blocks)
-    : walk_(walk), blocks_(blocks), back_(resample_back(p)) {
+    : walk_(walk), blocks_(blocks), back_(back_expression(p)) {
   back_in_ = loaded_operands(back_);
   for (int k : back_in_) in_.push_back(walked(p.in[static_cast<size_t>(k)], p, walk));
   for (const TensorDesc& desc : p.out) out_.push_back(walked(desc, p, walk));

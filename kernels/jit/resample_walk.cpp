@@ -25,7 +25,7 @@ Axes axes_of(const Problem& p) {
 
 AxisMap map_of(const Problem& p, int axis) {
   if (axis < 0) return identity_map(1);
-  const int64_t read = p.in[static_cast<size_t>(resampled_port(p))].dims[axis], made = p.out[0].dims[axis];
+  const int64_t read = p.in[static_cast<size_t>(front_port(p.step))].dims[axis], made = p.out[0].dims[axis];
   return p.step == StepKind::resample ? interpolation_map(read, made, p.attrs)
                                       : interpolation_map(made, read, p.attrs).transposed();
 }
@@ -40,9 +40,9 @@ const char* refuse_operand(const Problem& p, const ResampleWalk& walk, const Ten
 }
 
 const char* refuse_layout(const Problem& p, const ResampleWalk& walk) {
-  for (int k : loaded_operands(resample_front(p)))
+  for (int k : loaded_operands(front_expression(p)))
     if (const char* reason = refuse_operand(p, walk, p.in[static_cast<size_t>(k)], walk.x.from(), false)) return reason;
-  for (int k : loaded_operands(resample_back(p)))
+  for (int k : loaded_operands(back_expression(p)))
     if (const char* reason = refuse_operand(p, walk, p.in[static_cast<size_t>(k)], walk.x.to(), false)) return reason;
   for (const TensorDesc& desc : p.out)
     if (const char* reason = refuse_operand(p, walk, desc, walk.x.to(), true)) return reason;
@@ -60,23 +60,6 @@ int WalkedTensor::row_step(const ResampleWalk& walk, int64_t extent) const {
 int WalkedTensor::channel_step(const ResampleWalk& walk) const {
   if (walk.channels == 1 || c == each) return 1;
   return c == 0 ? 0 : -1;
-}
-
-int resampled_port(const Problem& p) { return p.step == StepKind::resample_backward ? 1 : 0; }
-
-Expr resample_front(const Problem& p) {
-  if (!p.front.empty()) return p.front;
-  Expr e;
-  e.result = ExprBuilder(e).load(resampled_port(p));
-  return e;
-}
-
-Expr resample_back(const Problem& p) {
-  if (!p.back.empty()) return p.back;
-  Expr e;
-  ExprBuilder b(e);
-  b.store(0, b.skeleton());
-  return e;
 }
 
 ResampleWalk resample_walk(const Problem& p, bool channel_last) {

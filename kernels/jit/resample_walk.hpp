@@ -33,11 +33,6 @@ struct WalkedTensor {
   int channel_step(const ResampleWalk& walk) const;
 };
 
-/// Index of the input whose elements are resampled.
-int resampled_port(const Problem& p);
-Expr resample_front(const Problem& p);
-Expr resample_back(const Problem& p);
-
 ResampleWalk resample_walk(const Problem& p, bool channel_last);
 WalkedTensor walked(const TensorDesc& desc, const Problem& p, const ResampleWalk& walk);
 

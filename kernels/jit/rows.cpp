@@ -66,12 +66,7 @@ Tiling tiling_of(const RowSpace& space) {
 }  // namespace
 
 Edges edges_of(const Problem& problem) {
-  Edges edges{problem.front, problem.back, {}, {}, {}, !problem.front.empty()};
-  if (!edges.has_front) edges.front.result = ExprBuilder(edges.front).load(front_port(problem.step));
-  if (edges.back.empty()) {
-    ExprBuilder b(edges.back);
-    b.store(0, b.skeleton());
-  }
+  Edges edges{front_expression(problem), back_expression(problem), {}, {}, {}, !problem.front.empty()};
   edges.front_in = loaded_operands(edges.front);
   edges.back_in = loaded_operands(edges.back);
   for (const Instr& in : edges.back.code)

@@ -149,16 +149,9 @@ class PlaneWalk {
   int64_t positions_;
 };
 
-Expr load_of(int operand) {
+Expr load_of_source() {
   Expr e;
-  e.result = ExprBuilder(e).load(operand);
-  return e;
-}
-
-Expr store_of_skeleton() {
-  Expr e;
-  ExprBuilder b(e);
-  b.store(0, b.skeleton());
+  e.result = ExprBuilder(e).load(0);
   return e;
 }
 
@@ -177,9 +170,9 @@ class PoolLoop {
       : forward_(p.step == StepKind::pool_forward),
         from_src_(p.step == StepKind::max_pool_backward),
         g_(forward_ ? pool_geometry(p, read_dims(p), p.out[0].dims) : pool_geometry(p, p.out[0].dims, read_dims(p))),
-        front_(p.front.empty() ? load_of(read_port(p)) : p.front, p, read_dims(p)),
-        source_(load_of(0), p, p.in[0].dims),
-        back_(p.back.empty() ? store_of_skeleton() : p.back, p, p.out[0].dims),
+        front_(front_expression(p), p, read_dims(p)),
+        source_(load_of_source(), p, p.in[0].dims),
+        back_(back_expression(p), p, p.out[0].dims),
         empty_(lowest_of(p.in[0].dtype)),
         lanes_(g_.channel_last ? std::min<int64_t>(g_.channels, kMaxLanes) : 1),
         threads_(target.threads) {
@@ -207,8 +200,7 @@ class PoolLoop {
 
  private:
   /// Ports: pool forward reads src; average backward reads diff_dst; max backward reads src and diff_dst.
-  static int read_port(const Problem& p) { return p.step == StepKind::max_pool_backward ? 1 : 0; }
-  static const Dims& read_dims(const Problem& p) { return p.in[static_cast<size_t>(read_port(p))].dims; }
+  static const Dims& read_dims(const Problem& p) { return p.in[static_cast<size_t>(front_port(p.step))].dims; }
 
   /// Numbers in the scratch memory of one thread.
   size_t part_size() const { return work_ + read_plane_ + made_plane_ + source_plane_; }

@@ -3,9 +3,9 @@
 //   loop -> loop                =>  one loop with both expressions
 //   skeleton step -> loop       =>  the step with the loop's expression behind it
 //   loop -> skeleton step       =>  the step with the loop's expression in front of it
-// Skeleton steps are poolings, softmax and normalisations: they read one main input and make one main result.
-// A value between them that is used elsewhere is still stored, in the same walk; otherwise it never reaches memory.
-// Values keep the rounding of their data type (ExprOp::cast), so fused and unfused programs give the same bits.
+// Skeleton steps are poolings, resamplings, softmax and normalisations: they read one main input and make one main
+// result. A value between them that is used elsewhere is still stored, in the same walk; otherwise it never reaches
+// memory. Values keep the rounding of their data type (ExprOp::cast), so fused and unfused programs give the same bits.
 #include <algorithm>
 #include <set>
 
@@ -29,7 +29,9 @@ bool is_skeleton(StepKind s) {
     case StepKind::softmax_backward:
     case StepKind::layer_norm:
     case StepKind::layer_norm_backward:
-    case StepKind::group_norm: return true;
+    case StepKind::group_norm:
+    case StepKind::resample:
+    case StepKind::resample_backward: return true;
     default: return false;
   }
 }

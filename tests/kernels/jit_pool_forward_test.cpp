@@ -12,6 +12,7 @@
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"
 #include "src/base/threads.hpp"
+#include "tests/support/kernel_run.hpp"
 #include "tests/support/random_windows.hpp"
 
 namespace partita::test {
@@ -66,22 +67,6 @@ void expect_agreement(const Problem& p, Random& random, Isa isa) {
   expect_rows_agree(p, random, {.ranges = {range}, .at_least = rows_under(isa), .target = {.isa = isa, .threads = 2}});
 }
 
-std::vector<Buffer> run_row(const Kernel& row, const Problem& p, const std::vector<Buffer>& in, int threads) {
-  std::vector<Buffer> out;
-  std::vector<const void*> sources;
-  std::vector<void*> targets;
-  for (const Buffer& b : in) sources.push_back(b.data());
-  for (const TensorDesc& desc : p.out) out.push_back(nan_buffer(desc));
-  for (Buffer& b : out) targets.push_back(b.data());
-  const Result<Run> run = row.make(p, {.isa = row.isa, .threads = threads});
-  EXPECT_TRUE(run.ok()) << run.status().text();
-  if (run.ok()) {
-    GuardedMemory scratch((run->scratch_bytes + 63) / 64 * 64, 0xff);
-    EXPECT_TRUE(run->call({sources, targets, scratch.data()}).ok());
-  }
-  return out;
-}
-
 /// Calls check(row, its results, the interpreter's results) for every row of generated code.
 template <class Check>
 void each_generated(const Problem& p, const std::vector<Buffer>& in, int threads, Check check) {
@@ -89,12 +74,12 @@ void each_generated(const Problem& p, const std::vector<Buffer>& in, int threads
   const Kernel* interpreter = nullptr;
   for (const Kernel& row : rows)
     if (std::string_view(row.name) == "pool_forward_any_interpreter") interpreter = &row;
-  const auto expected = run_row(*interpreter, p, in, threads);
+  const auto expected = run_kernel(*interpreter, p, in, threads);
   for (const Kernel& row : rows) {
     if (std::string_view(row.name).find("_jit_") == std::string_view::npos || machine_isa() < row.isa) continue;
     SCOPED_TRACE(row.name);
     ASSERT_EQ(row.refuse(p, {.isa = row.isa}), nullptr);
-    check(row, run_row(row, p, in, threads), expected);
+    check(row, run_kernel(row, p, in, threads), expected);
   }
 }
 
@@ -278,7 +263,7 @@ TEST(jit_pool_forward, results_do_not_depend_on_the_number_of_threads) {
         std::vector<Buffer> first;
         for (const int threads : {1, 2, 3, 8}) {
           const ThreadScope scope(threads);
-          auto out = run_row(row, p, in, threads);
+          auto out = run_kernel(row, p, in, threads);
           if (threads == 1)
             first = std::move(out);
           else

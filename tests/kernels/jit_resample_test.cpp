@@ -12,6 +12,7 @@
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"
 #include "src/base/threads.hpp"
+#include "tests/support/kernel_run.hpp"
 #include "tests/support/random_windows.hpp"
 
 namespace partita::test {
@@ -130,22 +131,6 @@ std::vector<const Kernel*> generated(const Problem& p, const Target& target) {
   return list;
 }
 
-std::vector<Buffer> executed(const Kernel& row, const Problem& p, const std::vector<Buffer>& in, int threads) {
-  std::vector<Buffer> out;
-  std::vector<const void*> sources;
-  std::vector<void*> targets;
-  for (const Buffer& b : in) sources.push_back(b.data());
-  for (const TensorDesc& desc : p.out) out.push_back(nan_buffer(desc));
-  for (Buffer& b : out) targets.push_back(b.data());
-  const ThreadScope scope(threads);
-  const Result<Run> run = row.make(p, {.isa = row.isa, .threads = threads});
-  EXPECT_TRUE(run.ok()) << run.status().text();
-  if (!run.ok()) return out;
-  GuardedMemory scratch((run->scratch_bytes + 63) / 64 * 64, 0xff);
-  EXPECT_TRUE(run->call({sources, targets, scratch.data()}).ok());
-  return out;
-}
-
 TEST(jit_resample, any_number_of_threads_gives_the_same_bits) {
   const Shape shapes[] = {{2, 33, {7, 30}, {15, 61}, true},
                           {2, 3, {14, 33}, {28, 66}, false},
@@ -160,9 +145,9 @@ TEST(jit_resample, any_number_of_threads_gives_the_same_bits) {
       std::vector<Buffer> in;
       for (const TensorDesc& desc : p.in) in.push_back(random_buffer(desc, random));
       for (const Kernel* row : generated(p, {.isa = machine_isa()})) {
-        const auto one = executed(*row, p, in, 1);
+        const auto one = run_kernel(*row, p, in, 1);
         for (const int threads : {2, 3, 8}) {
-          const auto more = executed(*row, p, in, threads);
+          const auto more = run_kernel(*row, p, in, threads);
           EXPECT_EQ(std::memcmp(one[0].data(), more[0].data(), one[0].bytes.size()), 0)
               << row->name << ", " << threads << " threads";
         }
@@ -227,7 +212,7 @@ TEST(jit_resample, expressions_in_front_and_behind_agree_with_single_operators) 
     EXPECT_EQ(rows.size(), isas().size());
     for (const Kernel* row : rows) {
       SCOPED_TRACE(row->name);
-      const auto got = executed(*row, p, in, 2);
+      const auto got = run_kernel(*row, p, in, 2);
       EXPECT_EQ(difference(got[0], relu, 4 * tolerance_of(Dtype::f32)), "");
       EXPECT_EQ(difference(got[1], made[0], 4 * tolerance_of(Dtype::f32)), "");
     }
@@ -250,7 +235,7 @@ TEST(jit_resample, infinities_stay_where_they_are_read) {
       void* target = expected.data();
       ASSERT_TRUE(reference_of(p.op)(p, {sources, {&target, 1}, nullptr}).ok());
       for (const Kernel* row : generated(p, {.isa = machine_isa()}))
-        EXPECT_EQ(difference(executed(*row, p, in, 2)[0], expected, 2e-4), "") << row->name;
+        EXPECT_EQ(difference(run_kernel(*row, p, in, 2)[0], expected, 2e-4), "") << row->name;
     }
 }
 

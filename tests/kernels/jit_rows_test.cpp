@@ -9,6 +9,7 @@
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"
+#include "tests/support/kernel_run.hpp"
 #include "tests/support/random_problem.hpp"
 
 namespace partita::test {
@@ -130,22 +131,6 @@ void expect_equal(const Problem& p, const Buffer& got, const Buffer& expected) {
   }
 }
 
-std::vector<Buffer> run_row(const Kernel& row, const Problem& p, const std::vector<Buffer>& in) {
-  std::vector<Buffer> out;
-  std::vector<const void*> sources;
-  std::vector<void*> targets;
-  for (const Buffer& b : in) sources.push_back(b.data());
-  for (const TensorDesc& desc : p.out) out.push_back(nan_buffer(desc));
-  for (Buffer& b : out) targets.push_back(b.data());
-  const Result<Run> run = row.make(p, {.isa = row.isa, .threads = 2});
-  EXPECT_TRUE(run.ok()) << run.status().text();
-  if (run.ok()) {
-    GuardedMemory scratch((run->scratch_bytes + 63) / 64 * 64, 0xff);
-    EXPECT_TRUE(run->call({sources, targets, scratch.data()}).ok());
-  }
-  return out;
-}
-
 TEST(jit_rows, loops_agree_with_the_interpreter) {
   constexpr uint64_t kSeeds = 300;
   int compared = 0;
@@ -156,11 +141,11 @@ TEST(jit_rows, loops_agree_with_the_interpreter) {
     std::vector<Buffer> in;
     for (const TensorDesc& desc : p.in) in.push_back(random_buffer(desc, random, {-2, 2}));
     const auto rows = kernels_for(StepKind::loop);
-    const auto expected = run_row(rows.back(), p, in);
+    const auto expected = run_kernel(rows.back(), p, in, 2);
     for (const Kernel& row : rows.first(rows.size() - 1)) {
       if (machine_isa() < row.isa || row.refuse(p, {.isa = row.isa})) continue;
       SCOPED_TRACE(row.name);
-      const auto got = run_row(row, p, in);
+      const auto got = run_kernel(row, p, in, 2);
       for (size_t k = 0; k < got.size(); ++k) {
         expect_equal(p, got[k], expected[k]);
         EXPECT_EQ(damage(got[k]), "");

@@ -10,6 +10,7 @@
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"
+#include "tests/support/kernel_run.hpp"
 #include "tests/support/random_problem.hpp"
 
 namespace partita::test {
@@ -110,21 +111,6 @@ Problem random_loop(Random& random) {
   return p;
 }
 
-std::vector<Buffer> run_row(const Kernel& row, const Problem& p, const std::vector<Buffer>& in, int threads) {
-  std::vector<Buffer> out;
-  std::vector<const void*> sources;
-  std::vector<void*> targets;
-  for (const Buffer& b : in) sources.push_back(b.data());
-  for (const TensorDesc& desc : p.out) out.push_back(nan_buffer(desc));
-  for (Buffer& b : out) targets.push_back(b.data());
-  const Result<Run> run = row.make(p, {.isa = row.isa, .threads = threads});
-  EXPECT_TRUE(run.ok()) << run.status().text();
-  if (!run.ok()) return out;
-  GuardedMemory scratch((run->scratch_bytes + 63) / 64 * 64, 0xff);
-  EXPECT_TRUE(run->call({sources, targets, scratch.data()}).ok());
-  return out;
-}
-
 TEST(jit_strided, loops_agree_with_the_interpreter_to_the_bit) {
   constexpr uint64_t kSeeds = 400;
   int compared = 0;
@@ -135,12 +121,12 @@ TEST(jit_strided, loops_agree_with_the_interpreter_to_the_bit) {
     std::vector<Buffer> in;
     for (const TensorDesc& desc : p.in) in.push_back(random_buffer(desc, random, {-9, 9}));
     const auto rows = kernels_for(StepKind::loop);
-    const auto expected = run_row(rows.back(), p, in, 1);
+    const auto expected = run_kernel(rows.back(), p, in, 1);
     for (const Kernel& row : rows.first(rows.size() - 1)) {
       if (std::string_view(row.name).find("transpose") == std::string_view::npos) continue;
       if (machine_isa() < row.isa || row.refuse(p, {.isa = row.isa})) continue;
       SCOPED_TRACE(row.name);
-      const auto got = run_row(row, p, in, static_cast<int>(random.whole(1, 3)));
+      const auto got = run_kernel(row, p, in, static_cast<int>(random.whole(1, 3)));
       for (size_t k = 0; k < got.size(); ++k) {
         EXPECT_EQ(difference(got[k], expected[k], 0), "");
         EXPECT_EQ(damage(got[k]), "");
