@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "src/base/cpu.hpp"
 #include "src/base/text.hpp"
 #include "src/compile/compile.hpp"
 #include "tests/runtime/ready_partition.hpp"
@@ -84,6 +85,9 @@ TEST(allocation, execution_of_our_own_kernels_takes_no_memory) {
     for (int threads : {1, 2}) {
       SCOPED_TRACE(str(text, ", ", threads, " threads"));
       const ReadyPartition ready(text, threads);
+      // Without generated code oneDNN does the poolings.
+      const bool generates_code = PARTITA_JIT && machine_isa() != Isa::any;
+      if (!generates_code && !ready.is_our_own()) continue;
       EXPECT_TRUE(ready.is_our_own());
       EXPECT_EQ(taken_by(ready), 0);
     }
