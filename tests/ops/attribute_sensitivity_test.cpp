@@ -88,8 +88,8 @@ std::string without_effect(const OpRuns& a, const OpRuns& b, Effect effect) {
     if (other == b.rows.end()) continue;  // declining is a way to notice
     ++both;
     const bool shapes = same_shapes(results, other->second);
-    const bool same = shapes && (effect == Effect::nothing ? bit_difference(results, other->second).empty()
-                                                           : same_values(results, other->second));
+    // Not to the bit: oneDNN's order of additions may follow the alignment of memory.
+    const bool same = shapes && same_values(results, other->second);
     if (effect == Effect::nothing && !same) return row + " differs";
     if (effect == Effect::shapes && shapes) return row + " gives the same shapes";
     if (effect == Effect::values && !shapes) return row + " gives another shape";
