@@ -13,19 +13,13 @@
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"
 #include "src/base/threads.hpp"
+#include "tests/support/kernel_run.hpp"
 #include "tests/support/random_windows.hpp"
 
 namespace partita::test {
 namespace {
 
 using Value = ExprBuilder::Value;
-
-std::vector<Isa> isas() {
-  std::vector<Isa> list;
-  for (Isa isa : {Isa::avx2, Isa::avx512})
-    if (machine_isa() >= isa) list.push_back(isa);
-  return list;
-}
 
 /// One axis; false where the numbers give no window. Strides may exceed kernels, windows may lie in the padding alone.
 bool add_axis(Random& random, Geometry& g, int64_t longest, bool dilated, bool round_up) {
@@ -149,7 +143,7 @@ bool same_bits(const Buffer& a, const Buffer& b) { return std::memcmp(a.data(), 
 TEST(jit_pool_backward, agrees_with_the_interpreter) {
   constexpr uint64_t kSeeds = 400;
   int compared = 0;
-  for (const Isa isa : isas())
+  for (const Isa isa : generated_isas())
     for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
       Random random(seed);
       const Problem p = random_pool(random);
@@ -168,11 +162,11 @@ TEST(jit_pool_backward, agrees_with_the_interpreter) {
       }
       if (HasFailure()) return;
     }
-  EXPECT_GE(compared, static_cast<int>(isas().size() * kSeeds * 9 / 10));
+  EXPECT_GE(compared, static_cast<int>(generated_isas().size() * kSeeds * 9 / 10));
 }
 
 TEST(jit_pool_backward, agrees_with_the_reference) {
-  for (const Isa isa : isas())
+  for (const Isa isa : generated_isas())
     for (uint64_t seed = 1; seed <= 60; ++seed) {
       Random random(seed);
       const bool maximum = random.coin();
@@ -185,7 +179,7 @@ TEST(jit_pool_backward, agrees_with_the_reference) {
 }
 
 TEST(jit_pool_backward, any_number_of_threads_gives_the_same_bits) {
-  for (const Isa isa : isas())
+  for (const Isa isa : generated_isas())
     for (uint64_t seed = 1; seed <= 40; ++seed) {
       Random random(seed);
       Problem p = random_pool(random);
@@ -215,7 +209,7 @@ float& element(Buffer& b, bool channel_last, int64_t n, int64_t c, int64_t posit
 }
 
 TEST(jit_pool_backward, both_data_formats_give_the_same_values) {
-  for (const Isa isa : isas())
+  for (const Isa isa : generated_isas())
     for (uint64_t seed = 1; seed <= 60; ++seed) {
       Random random(seed);
       const bool maximum = random.coin(), exclude = random.coin();
@@ -246,7 +240,7 @@ TEST(jit_pool_backward, both_data_formats_give_the_same_values) {
 }
 
 TEST(jit_pool_backward, the_first_maximum_wins_and_nan_counts_as_maximum) {
-  for (const Isa isa : isas())
+  for (const Isa isa : generated_isas())
     for (uint64_t seed = 1; seed <= 120; ++seed) {
       Random random(seed);
       const Problem p = pool_problem(pool_windows(random, true), true, random.coin(), false, Dtype::f32, 1,

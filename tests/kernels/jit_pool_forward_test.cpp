@@ -20,13 +20,6 @@ namespace {
 
 using List = std::vector<int64_t>;
 
-std::vector<Isa> isas() {
-  std::vector<Isa> list;
-  for (Isa isa : {Isa::avx2, Isa::avx512})
-    if (machine_isa() >= isa) list.push_back(isa);
-  return list;
-}
-
 /// Rows of generated code that an instruction set allows, and the interpreter.
 int rows_under(Isa isa) { return !PARTITA_JIT ? 1 : isa == Isa::avx512 ? 3 : 2; }
 
@@ -84,7 +77,7 @@ void each_generated(const Problem& p, const std::vector<Buffer>& in, int threads
 }
 
 TEST(jit_pool_forward, random_windows_agree_with_the_reference) {
-  for (const Isa isa : isas())
+  for (const Isa isa : generated_isas())
     for (uint64_t seed = 1; seed <= 250; ++seed) {
       Random random(seed);
       const Shape shape = random_shape(random);
@@ -111,7 +104,7 @@ TEST(jit_pool_forward, large_windows_agree_with_the_reference) {
       geometry({70, 20}, {3, 3}, {3, 4}, {1, 1}, {1, 1}),
       geometry({9, 80}, {1, 1}, {1, 5}, {0, 0}, {1, 1}),
   };
-  for (const Isa isa : isas())
+  for (const Isa isa : generated_isas())
     for (const Geometry& g : cases)
       for (const bool maximum : {true, false})
         for (const bool channel_last : {true, false}) {
@@ -128,7 +121,7 @@ TEST(jit_pool_forward, large_windows_agree_with_the_reference) {
 }
 
 TEST(jit_pool_forward, dilated_maxima_agree_with_the_reference) {
-  for (const Isa isa : isas())
+  for (const Isa isa : generated_isas())
     for (const bool channel_last : {true, false}) {
       Random random(11);
       const Geometry g = geometry({20, 41}, {3, 4}, {2, 3}, {2, 3}, {2, 5});
@@ -138,7 +131,7 @@ TEST(jit_pool_forward, dilated_maxima_agree_with_the_reference) {
 
 /// Memory in another order: taken where the rows' elements lie side by side, else left to other rows of the table.
 TEST(jit_pool_forward, scattered_tensors_agree_with_the_reference) {
-  for (const Isa isa : isas())
+  for (const Isa isa : generated_isas())
     for (uint64_t seed = 1; seed <= 120; ++seed) {
       Random random(seed);
       const Shape shape = random_shape(random);
@@ -163,7 +156,7 @@ TEST(jit_pool_forward, scattered_tensors_agree_with_the_reference) {
 
 /// Windows that lie wholly in the padding give the type's lowest value, or 0; others do not notice the padding.
 TEST(jit_pool_forward, windows_without_cells_agree_with_the_reference) {
-  for (const Isa isa : isas())
+  for (const Isa isa : generated_isas())
     for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16, Dtype::s8, Dtype::u8})
       for (const bool maximum : {true, false})
         for (const bool channel_last : {true, false}) {
