@@ -26,6 +26,8 @@ inline constexpr float kExpHighest = 89;
 inline constexpr float kExpZero = -176;
 
 Value polynomial(LaneBuilder& b, Value x, std::span<const float> coefficients);
+/// The polynomial for the builder's precision.
+Value polynomial(LaneBuilder& b, Value x, std::span<const float> full, std::span<const float> narrow);
 
 /// The machine's max and min hand on their second operand where it is NaN, so both keep NaN.
 Value at_least(LaneBuilder& b, float bound, Value x);
