@@ -8,6 +8,7 @@
 
 #include "kernels/jit/emitter.hpp"
 #include "kernels/jit/vector_math.hpp"
+#include "kernels/narrow_results.hpp"
 
 namespace partita::jit {
 namespace {
@@ -22,34 +23,6 @@ bool simple_power(const Instr& exponent) {
   return std::fabs(p) == 0.5f || (p == std::floor(p) && p >= kLeastWholePower && p <= kMostWholePower);
 }
 
-bool is_narrow(Dtype type) {
-  return type == Dtype::bf16 || type == Dtype::f16 || type == Dtype::f8_e4m3 || type == Dtype::f8_e5m2;
-}
-
-/// Which values end in narrow types only, on ways that keep the size of a relative error. The same whether an operator
-/// is fused or not: its result is rounded to its type either way.
-std::vector<bool> narrow_values(const Expr& expr, const Problem& problem) {
-  std::vector<bool> narrow(expr.code.size(), true);
-  if (!expr.code.empty() && expr.code[expr.result].op != ExprOp::store) narrow[expr.result] = false;
-  for (size_t i = expr.code.size(); i-- > 0;) {
-    const Instr& in = expr.code[i];
-    bool kept = false;
-    switch (in.op) {
-      case ExprOp::store: kept = is_narrow(problem.out[static_cast<size_t>(in.imm)].dtype); break;
-      case ExprOp::cast: kept = is_narrow(static_cast<Dtype>(in.imm)); break;
-      case ExprOp::mul:
-      case ExprOp::div:
-      case ExprOp::neg:
-      case ExprOp::abs: kept = narrow[i]; break;
-      default: break;
-    }
-    if (kept) continue;
-    const uint16_t read[] = {in.a, in.b, in.c};
-    for (int k = 0; k < operand_count(in.op); ++k) narrow[read[k]] = false;
-  }
-  return narrow;
-}
-
 class Expander {
  public:
   Expander(const Expr& expr, const Problem& problem)
@@ -61,10 +34,10 @@ class Expander {
         integer_(expr.code.size()) {}
 
   Lanes run() {
-    const std::vector<bool> narrow = narrow_values(expr_, problem_);
     for (size_t i = 0; i < expr_.code.size(); ++i) {
-      b_.precision = narrow[i] ? Precision::narrow : Precision::full;
-      value_[i] = instruction(i, expr_.code[i]);
+      const Instr& in = expr_.code[i];
+      b_.precision = is_elementary(in.op) && in.imm == kNarrowResult ? Precision::narrow : Precision::full;
+      value_[i] = instruction(i, in);
     }
     lanes_.result = expr_.code.empty() ? Value{0} : value_[expr_.result];
     return std::move(lanes_);

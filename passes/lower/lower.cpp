@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/narrow_results.hpp"
 #include "passes/lower/lowering.hpp"
 #include "src/base/check.hpp"
 #include "src/base/shape.hpp"
@@ -102,6 +103,11 @@ void LoopStep::store(const TensorDesc& desc, int buffer, ExprBuilder::Value valu
   step_.problem.out.push_back(desc);
   step_.out.push_back(buffer);
   builder().store(static_cast<int>(step_.out.size()) - 1, value);
+}
+
+Step LoopStep::take() {
+  mark_narrow_results(step_.problem);
+  return std::move(step_);
 }
 
 void LoopStep::fold(Fold how, const TensorDesc& desc, int buffer, ExprBuilder::Value value) {

@@ -49,7 +49,7 @@ class LoopStep {
   /// `buffer` is a dense f32 tensor; `desc` repeats it along the axes that are folded.
   void fold(Fold how, const TensorDesc& desc, int buffer, ExprBuilder::Value value);
   ExprBuilder builder() { return ExprBuilder(step_.problem.back); }
-  Step take() { return std::move(step_); }
+  Step take();
 
  private:
   Step step_;

@@ -25,10 +25,17 @@ TEST(fuse_loops, a_chain_becomes_one_loop) {
                           "%4 = load in1; %5 = add %3 %4; store out0 %5"));
 }
 
+TEST(fuse_loops, a_function_whose_own_result_is_f32_stays_accurate) {
+  EXPECT_THAT(fused_steps("%1 = Exp(%0: f32[4]); %2: bf16 = TypeCast(%1)"),
+              ElementsAre("Exp 1 + TypeCast 2 | each: %0 = load in0; %1 = exp %0; store out0 %1"));
+  EXPECT_THAT(fused_steps("%1 = Elu(%0: bf16[4]) {alpha=1}"),
+              ElementsAre(testing::AllOf(testing::HasSubstr("expm1 "), testing::Not(testing::HasSubstr("narrow")))));
+}
+
 TEST(fuse_loops, narrow_values_between_are_rounded_to_their_type) {
   EXPECT_THAT(fused_steps("%1 = Exp(%0: bf16[4]); %2 = Tanh(%1)"),
-              ElementsAre("Exp 1 + Tanh 2 | each: %0 = load in0; %1 = exp %0; %2 = cast bf16 %1; %3 = tanh %2; "
-                          "store out0 %3"));
+              ElementsAre("Exp 1 + Tanh 2 | each: %0 = load in0; %1 = exp narrow %0; %2 = cast bf16 %1; "
+                          "%3 = tanh narrow %2; store out0 %3"));
 }
 
 TEST(fuse_loops, quantized_values_between_are_saturated) {
@@ -72,8 +79,8 @@ TEST(fuse_loops, a_gradient_that_is_needed_elsewhere_stays_outside_of_a_pooling)
 
 TEST(fuse_loops, an_inner_value_that_is_an_output_is_stored_in_the_same_walk) {
   EXPECT_THAT(fused_steps("%1 = Exp(%0: f16[4]); %2 = Tanh(%1)", {1}),
-              ElementsAre("Exp 1 + Tanh 2 | each: %0 = load in0; %1 = exp %0; store out0 %1; %3 = cast f16 %1; "
-                          "%4 = tanh %3; store out1 %4"));
+              ElementsAre("Exp 1 + Tanh 2 | each: %0 = load in0; %1 = exp narrow %0; store out0 %1; "
+                          "%3 = cast f16 %1; %4 = tanh narrow %3; store out1 %4"));
 }
 
 TEST(fuse_loops, a_value_that_two_loops_read_is_made_once) {
