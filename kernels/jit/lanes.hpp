@@ -69,8 +69,9 @@ int lane_operands(LaneOp op);
 
 /// How near elementary functions come to the exact result.
 enum class Precision : uint8_t {
-  full,    ///< within 4 ulp of f32
-  narrow,  ///< within 2^-14 of its size: for results that are rounded to 16 bits or fewer
+  full,  ///< within 4 ulp of f32
+  /// Within 2^-14 of its size, below 2^-118 perhaps 0: for results that are rounded to 16 bits or fewer.
+  narrow,
 };
 
 /// Appends operations; equal pure ones are made once.

@@ -6,10 +6,15 @@
 namespace partita::jit {
 namespace {
 
-/// Half of it squared is kExpZero.
-constexpr float kBellEnd = 18.76f;
-/// The exponent of GELU's tanh form is kExpZero there.
-constexpr float kTanhFormEnd = 12.96f;
+/// An argument at which an exponent reaches exp_zero, in both precisions.
+struct End {
+  float full, narrow;
+  float of(const LaneBuilder& b) const { return b.precision == Precision::full ? full : narrow; }
+};
+/// Half of it squared.
+constexpr End kBellEnd = {18.76f, 13.27f};
+/// The exponent of GELU's tanh form.
+constexpr End kTanhFormEnd = {12.96f, 10.03f};
 /// Mish is x from here on, and its derivative 1.
 constexpr float kMishEnd = 20;
 
@@ -74,14 +79,15 @@ TailPlace tail_place(LaneBuilder& b, Value t, float full_middle, float narrow_mi
 
 /// x * power * t * other: an infinite t meets a power of 0, a large one does not become infinite before.
 Value scaled(LaneBuilder& b, Value x, const Exponential& e, Value t) {
-  return b.mul(b.mul(b.mul(x, e.power), t), e.other);
+  const Value product = b.mul(b.mul(x, e.power), t);
+  return e.other ? b.mul(product, *e.other) : product;
 }
 
 /// exp of minus the argument of GELU's tanh form, doubled, for 0 <= t <= kTanhFormEnd.
 Exponential tanh_form(LaneBuilder& b, Value t) {
   if (b.precision == Precision::narrow) {
     const Value slope = b.fma(b.mul(t, t), b.constant(-kCubic), b.constant(-kLinear));
-    return fine_exponential(b, at_least(b, kExpZero, b.mul(t, slope)));
+    return fine_exponential(b, at_least(b, exp_zero(b), b.mul(t, slope)));
   }
   const Pair square = product(b, t, t);
   const Value cubic = b.constant(kCubic), linear = b.constant(kLinear);
@@ -93,7 +99,7 @@ Exponential tanh_form(LaneBuilder& b, Value t) {
   const Value sum_rest = b.add(b.add(lost, term_rest), b.constant(kLinearRest));
   const Pair whole = product(b, t, sum);
   const Value rest = b.fma(t, sum_rest, whole.low);
-  return fine_exponential(b, at_least(b, kExpZero, negated(b, whole.high)), negated(b, rest));
+  return fine_exponential(b, at_least(b, exp_zero(b), negated(b, whole.high)), negated(b, rest));
 }
 
 /// g where x is negative, otherwise 1 - g.
@@ -105,8 +111,8 @@ Value mirrored(LaneBuilder& b, Value x, Value g) {
 
 /// x Phi(x) = max(x, 0) - |x| Phi(-|x|)
 Value gelu_erf_of(LaneBuilder& b, Value x) {
-  const Value t = falling_size(b, x, kBellEnd);
-  const Exponential e = bell(b, at_most(b, kBellEnd, t));
+  const Value t = falling_size(b, x, kBellEnd.of(b));
+  const Exponential e = bell(b, at_most(b, kBellEnd.of(b), t));
   const TailPlace place = tail_place(b, t, kTailMiddle, kNarrowTailMiddle);
   const Value tail = b.mul(b.mul(e.factor, place.share), polynomial(b, place.m, kTail, kNarrowTail));
   return b.sub(at_least(b, 0, x), scaled(b, tail, e));
@@ -114,7 +120,7 @@ Value gelu_erf_of(LaneBuilder& b, Value x) {
 
 /// At -t: exp(-t^2 / 2) (root - t) P(t); at t: 1 less that.
 Value gelu_erf_slope_of(LaneBuilder& b, Value x) {
-  const Value t = at_most(b, kBellEnd, size_of(b, x));
+  const Value t = at_most(b, kBellEnd.of(b), size_of(b, x));
   const Exponential e = bell(b, t);
   const Value distance = b.add(b.sub(b.constant(kRoot), t), b.constant(kRootRest));
   const TailPlace place = tail_place(b, t, kSlopeMiddle, kNarrowSlopeMiddle);
@@ -124,15 +130,15 @@ Value gelu_erf_slope_of(LaneBuilder& b, Value x) {
 
 /// max(x, 0) - |x| e / (1 + e)
 Value gelu_tanh_of(LaneBuilder& b, Value x) {
-  const Value t = falling_size(b, x, kTanhFormEnd);
-  const Exponential e = tanh_form(b, at_most(b, kTanhFormEnd, t));
+  const Value t = falling_size(b, x, kTanhFormEnd.of(b));
+  const Exponential e = tanh_form(b, at_most(b, kTanhFormEnd.of(b), t));
   const Value below = b.add(scaled(b, e.factor, e), b.constant(1));
   return b.sub(at_least(b, 0, x), scaled(b, b.div(e.factor, below), e, t));
 }
 
 /// At -t, with v the argument: e ((1 + e) - t v') / (1 + e)^2
 Value gelu_tanh_slope_of(LaneBuilder& b, Value x) {
-  const Value t = at_most(b, kTanhFormEnd, size_of(b, x));
+  const Value t = at_most(b, kTanhFormEnd.of(b), size_of(b, x));
   const Exponential parts = tanh_form(b, t);
   const Value e = scaled(b, parts.factor, parts), one = b.constant(1), cubic = b.constant(kCubicSlope);
   const Pair square = product(b, t, t);
@@ -144,7 +150,7 @@ Value gelu_tanh_slope_of(LaneBuilder& b, Value x) {
 
 /// tanh(log(1 + e)) = n / (n + 2) with e = exp(x) and n = e (e + 2)
 Value mish_of(LaneBuilder& b, Value x) {
-  const Exponential parts = fine_exponential(b, at_least(b, kExpZero, at_most(b, kMishEnd, x)));
+  const Exponential parts = fine_exponential(b, at_least(b, exp_zero(b), at_most(b, kMishEnd, x)));
   const Value e = scaled(b, parts.factor, parts);
   const Value two = b.constant(2), above = b.add(e, two);
   const Value ratio = b.div(above, b.fma(e, above, two));
@@ -153,7 +159,7 @@ Value mish_of(LaneBuilder& b, Value x) {
 
 /// e ((e + 2) (n + 2) + 4 x (e + 1)) / (n + 2)^2, both ordered by powers of e so that little cancels.
 Value mish_slope_of(LaneBuilder& b, Value x) {
-  const Value inside = at_least(b, kExpZero, at_most(b, kMishEnd, x));
+  const Value inside = at_least(b, exp_zero(b), at_most(b, kMishEnd, x));
   const Exponential parts = fine_exponential(b, inside);
   const Value e = scaled(b, parts.factor, parts), four = b.constant(4);
   const Value eight = b.constant(8), e4 = b.add(e, four);

@@ -72,18 +72,25 @@ Exponential exponential(LaneBuilder& b, Value x) {
 }
 
 Exponential fine_exponential(LaneBuilder& b, Value x, std::optional<Value> rest) {
-  constexpr float kTwiceBiased = kBiasedWhole + 127;
-  const Value biased = b.fma(x, b.constant(kLog2e), b.constant(kTwiceBiased));
-  const Value k = b.sub(biased, b.constant(kTwiceBiased));
+  const bool narrow = b.precision == Precision::narrow;
+  const Value bias = b.constant(narrow ? kBiasedWhole : kBiasedWhole + 127);  // twice 127 for two powers
+  const Value biased = b.fma(x, b.constant(kLog2e), bias);
+  const Value k = b.sub(biased, bias);
   Value r = without_ln2(b, x, k, kLn2, kLn2Rest);
   if (rest) r = b.add(r, *rest);
+  if (narrow) return {polynomial(b, r, kNarrowExpHalf), b.op(LaneOp::shl, biased, 0, 0, kMantissaBits), {}};
   // Half of k and the other half; shifts drop what else is in the bits.
   const Value half = b.op(LaneOp::shr, biased, 0, 0, 1), other = b.op(LaneOp::isub, biased, half);
-  return {polynomial(b, r, kExp, kNarrowExpHalf), b.op(LaneOp::shl, half, 0, 0, kMantissaBits),
+  return {polynomial(b, r, kExp), b.op(LaneOp::shl, half, 0, 0, kMantissaBits),
           b.op(LaneOp::shl, other, 0, 0, kMantissaBits)};
 }
 
-Value scaled(LaneBuilder& b, Value x, const Exponential& e) { return b.mul(b.mul(x, e.power), e.other); }
+float exp_zero(const LaneBuilder& b) { return b.precision == Precision::full ? kExpZero : kNarrowExpZero; }
+
+Value scaled(LaneBuilder& b, Value x, const Exponential& e) {
+  const Value once = b.mul(x, e.power);
+  return e.other ? b.mul(once, *e.other) : once;
+}
 
 namespace {
 
