@@ -46,11 +46,11 @@ class Matcher {
   }
   bool free(int op_index) const { return groups_.of[static_cast<size_t>(op_index)] < 0 && !matched(op_index); }
 
-  /// Keeps the reason of the attempt that got furthest.
+  /// Keeps the reason of the attempt that got furthest; of several the last, for what is optional is tried first.
   template <class... Parts>
   bool refuse(const Parts&... parts) {
     const int n = static_cast<int>(match_.ops.size());
-    if (refusal_ && (refusal_->reason.empty() || n > refusal_->matched)) *refusal_ = {n, str(parts...)};
+    if (refusal_ && (refusal_->reason.empty() || n >= refusal_->matched)) *refusal_ = {n, str(parts...)};
     return false;
   }
 

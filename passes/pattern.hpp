@@ -37,6 +37,7 @@ class OpSet {
     a.words_[1] &= ~b.words_[1];
     return a;
   }
+  friend constexpr bool operator==(OpSet, OpSet) = default;
   static constexpr OpSet all() {
     OpSet set;
     for (int k = 0; k < kOpKinds; ++k) set = set | OpSet(static_cast<OpKind>(k));

@@ -105,7 +105,8 @@ const Case kCases[] = {
     {"reduction_elementwise",
      "%2: f32[4,8] = Multiply(%0: f32[4,8], %1: f32[4,8]); %3: f32[4] = ReduceSum(%2) {axes=[1]}; %4: f32[4] = "
      "Sigmoid(%3)",
-     "[reduction_elementwise: 1,2,3]", "%3: f32[4] = ReduceSum(%2: f32[4,8]) {axes=[1]}; %4: f32[4] = SoftMax(%3) {axis=0}",
+     "[reduction_elementwise: 1,2,3]",
+     "%3: f32[4] = ReduceSum(%2: f32[4,8]) {axes=[1]}; %4: f32[4] = SoftMax(%3) {axis=0}",
      "[single_op: 1] [single_op: 2]"},
     {"int8_matmul_conv_post_ops",
      "%2: f32[4,4] = Dequantize(%0: s8[4,4]) {scales=[1]}; %3: f32[4,4] = Dequantize(%1: s8[4,4]) {scales=[1]}; "
