@@ -8,6 +8,7 @@ sys.dont_write_bytecode = True  # the sources stay as they are
 
 from chain_graphs import chain_graphs
 from graph_builder import Graph
+from make_models import model_graphs
 from operator_graphs import operator_graphs
 from pattern_graphs import pattern_graphs
 from training_graphs import training_graphs
@@ -73,7 +74,7 @@ def dtype_graphs():
 
 def main(folder):
     for group, graphs in (("op", operator_graphs()), ("pattern", pattern_graphs()), ("dtype", dtype_graphs()),
-                          ("training", training_graphs()), ("chain", chain_graphs())):
+                          ("training", training_graphs()), ("chain", chain_graphs()), ("models", model_graphs())):
         os.makedirs(os.path.join(folder, group), exist_ok=True)
         for name, graph in graphs.items():
             with open(os.path.join(folder, group, name + ".json"), "w", encoding="utf-8") as out:
