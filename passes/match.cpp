@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "passes/patterns/sets.hpp"
 #include "src/base/text.hpp"
 #include "src/ir/op_def.hpp"
 #include "src/ir/verify_op.hpp"
@@ -19,7 +20,7 @@ using patterns::Pattern;
 
 constexpr int kNoValue = -1;
 /// Attempts to place an operator before a pattern is given up at one start; far above what any sensible graph needs.
-constexpr int kMaxAttempts = 20000;
+constexpr int kMaxAttempts = 2000;
 
 class Matcher {
  public:
@@ -45,39 +46,24 @@ class Matcher {
   }
   bool free(int op_index) const { return groups_.of[static_cast<size_t>(op_index)] < 0 && !matched(op_index); }
 
-  /// Keeps the reason of the attempt that got furthest.
+  /// Keeps the reason of the attempt that got furthest; of several the last, for what is optional is tried first.
   template <class... Parts>
   bool refuse(const Parts&... parts) {
     const int n = static_cast<int>(match_.ops.size());
-    if (refusal_ && (refusal_->reason.empty() || n > refusal_->matched)) *refusal_ = {n, str(parts...)};
+    if (refusal_ && (refusal_->reason.empty() || n >= refusal_->matched)) *refusal_ = {n, str(parts...)};
     return false;
   }
 
-  /// A chain is complete: continue with the next tied chain, or apply the general rules.
+  /// A chain is complete: continue with the next one, which starts at a value by its name, or apply the general rules.
   bool end_chain(int last_value, size_t next_chain) {
     const size_t ends = match_.ends.size();
     if (last_value != kNoValue && value(last_value).producer >= 0) match_.ends.push_back(value(last_value).producer);
-    const bool ok = next_chain < pattern_.with.size() ? start_tied(next_chain) : accept();
+    const bool ok = next_chain < pattern_.with.size()
+                        ? forward(pattern_.with[next_chain].items, 0, 0, kNoValue,
+                                  [&, next_chain](int v) { return end_chain(v, next_chain + 1); })
+                        : accept();
     if (!ok) match_.ends.resize(ends);
     return ok;
-  }
-
-  /// The first item of a tied chain reads a bound value: its candidates are the users of that value.
-  bool start_tied(size_t chain) {
-    const auto& items = pattern_.with[chain].items;
-    const Item& first = items[0];
-    auto next = [&, chain](int v) { return end_chain(v, chain + 1); };
-    for (const auto& [port, side] : first.sides) {
-      const int tie = side.items.size() == 1 && !side.items[0].same.empty() ? bound(side.items[0].same) : kNoValue;
-      if (tie == kNoValue) continue;
-      for (const Use& use : value(tie).uses) {
-        if (use.port != port || !first.kinds.has(at(use.op).kind) || !free(use.op)) continue;
-        if (place(first, use.op, -1, [&](int v) { return forward(items, 1, 0, v, next); })) return true;
-      }
-      break;
-    }
-    if (first.min == 0) return next(kNoValue);
-    return refuse("no ", text_of(first.kinds), " reads the same value");
   }
 
   /// items[index..] from `v` on, `count` repetitions of items[index] done.
@@ -85,8 +71,11 @@ class Matcher {
     if (index == items.size()) return next(v);
     const Item& item = items[index];
     if (!item.bind.empty() || !item.same.empty())
-      return named(item, v, [&](int) { return forward(items, index + 1, 0, v, next); });
-    auto repeat = [&](int w) { return forward(items, index, count + 1, w, next); };
+      return named(item, v, [&](int w) { return forward(items, index + 1, 0, w, next); });
+    const size_t names = match_.bound.size();
+    auto repeat = [&](int w) {
+      return own_names(item, names, [&] { return forward(items, index, count + 1, w, next); });
+    };
     if (count < item.max) {
       for (const Pat& choice : item.either)
         if (forward(choice.items, 0, 0, v, repeat)) return true;
@@ -200,9 +189,21 @@ class Matcher {
     return kNoValue;
   }
 
+  /// Names bound in one repetition of a chain are its own: the next one binds them anew.
+  bool own_names(const Item& item, size_t names, const std::function<bool()>& next) {
+    if (item.either.empty() || item.max == 1) return next();
+    const std::vector<std::pair<std::string_view, int>> own(match_.bound.begin() + static_cast<long>(names),
+                                                            match_.bound.end());
+    match_.bound.resize(names);
+    if (next()) return true;
+    match_.bound.insert(match_.bound.end(), own.begin(), own.end());
+    return false;
+  }
+
   bool named(const Item& item, int v, const Next& next) {
     const std::string_view name = item.bind.empty() ? item.same : item.bind;
     const int known = bound(name);
+    if (known != kNoValue && v == kNoValue) return next(known);  // a chain that starts at the value
     if (known != kNoValue)
       return known == v ? next(v) : refuse("two places must read one value `", name, "` and do not");
     if (item.bind.empty() || v == kNoValue) return refuse("value `", name, "` is not known");
@@ -220,18 +221,49 @@ class Matcher {
   /// The rules of every fusion.
   bool accept() {
     if (match_.ops.size() < 2) return match_.ops.empty() ? false : refuse("nothing beside it fits the pattern");
+    const size_t drawn = match_.ops.size();
+    if (take_between() && inner_values_stay() && shapes_come_from_outside()) {
+      const char* reason = pattern_.refuse ? pattern_.refuse(graph_, match_) : nullptr;
+      if (!reason) return true;
+      refuse(reason);
+    }
+    match_.ops.resize(drawn);
+    return false;
+  }
+
+  /// Takes in what stands on a way between two matched operators.
+  bool take_between() {
+    const Between found = between(graph_, match_.ops, groups_);
+    if (found.too_many) return refuse("too many operators lie around the group");
+    if (found.in_a_group) return refuse("the group would depend on itself through another partition");
+    for (int i : found.ops)
+      if (!patterns::kMemoryBound.has(at(i).kind))
+        return refuse("the group would depend on itself through ", place_of(at(i)));
+    match_.ops.insert(match_.ops.end(), found.ops.begin(), found.ops.end());
+    return true;
+  }
+
+  bool inner_values_stay() {
+    if (pattern_.inner_outputs) return true;
     for (int i : match_.ops) {
       const bool end = std::find(match_.ends.begin(), match_.ends.end(), i) != match_.ends.end();
       const int v = result_of(i);
-      if (end || pattern_.inner_outputs || v == kNoValue) continue;
+      if (end || v == kNoValue) continue;
       for (const Use& use : value(v).uses)
         if (!matched(use.op))
           return refuse("the result of ", place_of(at(i)), " is also used by ", place_of(at(use.op)));
     }
-    if (makes_cycle(graph_, match_.ops, groups_))
-      return refuse("the group would depend on itself through operators outside");
-    const char* reason = pattern_.refuse ? pattern_.refuse(graph_, match_) : nullptr;
-    return reason ? refuse(reason) : true;
+    return true;
+  }
+
+  /// The content of a shape input must come through a port of the partition.
+  bool shapes_come_from_outside() {
+    for (int i : match_.ops)
+      for (int v : graph_.out[static_cast<size_t>(i)])
+        for (const Use& use : value(v).uses)
+          if (matched(use.op) && reads_content(at(use.op).kind, use.port))
+            return refuse("the partition must be given the content of input ", use.port, " of ", place_of(at(use.op)));
+    return true;
   }
 
   const FinalGraph& graph_;
@@ -254,6 +286,11 @@ OpSet first_kinds(const std::vector<Item>& items) {
 }
 
 }  // namespace
+
+bool reads_content(OpKind kind, int port) {
+  const auto& ports = op_def(kind).inputs;
+  return static_cast<size_t>(port) < ports.size() && ports[static_cast<size_t>(port)].value_of != Attr{0};
+}
 
 bool match_at(const FinalGraph& graph, const Pattern& pattern, int start, const Groups& groups, Match& match,
               Refusal* refusal) {

@@ -32,6 +32,17 @@ class OpSet {
     a.words_[1] |= b.words_[1];
     return a;
   }
+  friend constexpr OpSet operator-(OpSet a, OpSet b) {
+    a.words_[0] &= ~b.words_[0];
+    a.words_[1] &= ~b.words_[1];
+    return a;
+  }
+  friend constexpr bool operator==(OpSet, OpSet) = default;
+  static constexpr OpSet all() {
+    OpSet set;
+    for (int k = 0; k < kOpKinds; ++k) set = set | OpSet(static_cast<OpKind>(k));
+    return set;
+  }
 
  private:
   uint64_t words_[2] = {0, 0};
@@ -80,7 +91,7 @@ Pat many(OpSet kinds);
 Pat many(Pat chain);
 Pat some(OpSet kinds);
 Pat either(std::vector<Pat> chains);
-/// Names the value at this place.
+/// Names the value at this place. Within a repeated chain the name belongs to one repetition.
 Pat bind(std::string_view name);
 /// Demands that the value at this place is the one of that name.
 Pat same(std::string_view name);
@@ -91,7 +102,7 @@ struct Pattern {
   std::string_view name;
   std::string_view text;  ///< for the docs: what it groups, in one sentence
   Pat chain;
-  /// Further chains; the first item of each reads a value that the chains before it bound (`.in(port, same(..))`).
+  /// Further chains, each from a value on that the chains before it named (`same("x") >> ..`).
   std::vector<Pat> with = {};
   /// Values between its operators may also be used outside; they become outputs of the partition.
   bool inner_outputs = false;

@@ -23,6 +23,7 @@ Status lower_op(Lowering& l) {
     case OpKind::DynamicQuantize:
     case OpKind::DynamicDequantize: return lower_quantization(l);
     case OpKind::MatMul: return lower_matmul(l);
+    case OpKind::End: return {};  // what it reads is an output of the partition
     case OpKind::AvgPoolBackward: return lower_average_backward(l);
     default: break;
   }

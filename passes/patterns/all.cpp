@@ -7,8 +7,7 @@ namespace partita {
 const std::vector<patterns::Pattern>& all_patterns() {
   static const std::vector<patterns::Pattern> all = [] {
     std::vector<patterns::Pattern> list;
-    for (const auto& table : {patterns::pooling_backward_patterns(), patterns::compute_patterns(),
-                              patterns::neighbourhood_patterns(), patterns::elementwise_patterns()})
+    for (const auto& table : {patterns::attention_patterns(), patterns::convolution_patterns()})
       list.insert(list.end(), table.begin(), table.end());
     return list;
   }();

@@ -24,10 +24,16 @@ inline constexpr OpSet kRows = SoftMax | LogSoftmax | LayerNorm | RMSNorm | Grou
 inline constexpr OpSet kPool = AvgPool | MaxPool;
 inline constexpr OpSet kPoolBackward = AvgPoolBackward | MaxPoolBackward;
 
-/// Element-wise operators whose further operand another one may make.
-inline Pat elementwise_merges() { return many(either({op(kBinary).other(maybe(kElementwise)), op(kElementwise)})); }
-
-/// A pooling gradient, entered by the gradient.
-inline Pat pool_backward() { return either({op(MaxPoolBackward).at(1), op(AvgPoolBackward).at(0)}); }
+inline constexpr OpSet kRowsBackward = SoftMaxBackward | LogSoftmaxBackward | LayerNormBackward;
+inline constexpr OpSet kResample = Interpolate | InterpolateBackward;
+inline constexpr OpSet kMovement = StaticReshape | StaticTranspose | Reorder | Concat;
+inline constexpr OpSet kConvolutionGradient =
+    ConvolutionBackwardData | ConvolutionBackwardWeights | ConvTransposeBackwardData | ConvTransposeBackwardWeights;
+/// Bound by arithmetic: worth more than a walk over memory.
+inline constexpr OpSet kCompute = MatMul | Convolution | ConvTranspose | kConvolutionGradient;
+inline constexpr OpSet kMemoryBound = OpSet::all() - kCompute - Wildcard;
+/// Integers become floating point numbers of two or four times their size.
+inline constexpr OpSet kWidening = Dequantize | DynamicDequantize;
+inline constexpr OpSet kNarrowing = Quantize | DynamicQuantize;
 
 }  // namespace partita::patterns

@@ -8,9 +8,7 @@
 
 namespace partita::patterns {
 
-std::vector<Pattern> pooling_backward_patterns();
-std::vector<Pattern> compute_patterns();
-std::vector<Pattern> neighbourhood_patterns();
-std::vector<Pattern> elementwise_patterns();
+std::vector<Pattern> attention_patterns();
+std::vector<Pattern> convolution_patterns();
 
 }  // namespace partita::patterns

@@ -7,6 +7,7 @@
 
 #include "kernels/kernel.hpp"
 #include "partita/registry.hpp"
+#include "passes/claims.hpp"
 #include "passes/pattern.hpp"
 #include "src/base/check.hpp"
 #include "src/base/env.hpp"
@@ -40,9 +41,14 @@ std::string operators_page() {
 
 std::string patterns_page() {
   std::string text =
-      "# Patterns\n\nWhat is grouped into one partition. They are tried in this order at every operator; those that "
-      "none takes stand alone (`single_op`).\n\n| pattern | what it groups |\n|---|---|\n";
+      "# Patterns\n\nWhat is grouped into one partition. Patterns are tried in this order at every operator.\n\n"
+      "| pattern | what it groups |\n|---|---|\n";
   for (const auto& pattern : all_patterns()) text += str("| ", pattern.name, " | ", cell(pattern.text), " |\n");
+  text +=
+      "\nBehind them stands a rule: whatever is bound by memory goes with what makes its input, or, where nothing is "
+      "bound by arithmetic before it, with what reads its result. Such a partition is named after the first of these "
+      "that is in it (what stands alone is a `single_op`):\n\n| name | what is in it |\n|---|---|\n";
+  for (const RuleName& row : rule_names()) text += str("| ", row.name, " | ", cell(row.text), " |\n");
   return text;
 }
 

@@ -3,8 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
+#include <unordered_map>
 
-#include "passes/partition.hpp"
+#include "passes/claims.hpp"
 #include "src/base/check.hpp"
 #include "src/base/text.hpp"
 #include "src/cli/commands.hpp"
@@ -62,18 +63,19 @@ std::string refusals(const graph& g, Policy policy) {
   if (policy == Policy::debug) return "patterns: none is tried with --policy=debug\n";
   std::vector<PatternNote> notes;
   (void)partition_graph(*g.form(), {policy, g.engine_kind(), g.fpmath_mode(), g.fpmath_apply_to_int()}, &notes);
-  if (notes.empty()) return "patterns: each that began to match took its operators\n";
-  std::string text = "patterns that began to match at an operator and stopped\n";
-  for (const op& o : g.ops()) {
-    bool first = true;
-    for (const PatternNote& note : notes) {
-      if (note.op != o.id) continue;
-      if (first) text += str("  ", place_of(o), "\n");
-      first = false;
+  if (notes.empty()) return "everything that is connected is fused\n";
+  std::unordered_map<uint64_t, std::string> by_op;
+  for (const PatternNote& note : notes) {
+    std::string& text = by_op[note.op];
+    if (note.pattern == kRule)
+      text += str("    ", note.refusal.reason, "\n");
+    else
       text += str("    not ", note.pattern, ", ", note.refusal.matched,
                   note.refusal.matched == 1 ? " operator" : " operators", " matched: ", note.refusal.reason, "\n");
-    }
   }
+  std::string text = "why operators are not fused with those before them, and what patterns missed\n";
+  for (const op& o : g.ops())
+    if (const auto found = by_op.find(o.id); found != by_op.end()) text += str("  ", place_of(o), "\n", found->second);
   return text;
 }
 

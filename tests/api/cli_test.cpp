@@ -157,8 +157,9 @@ TEST_F(cli, run_exits_with_1_where_a_result_differs_from_the_reference) {
   EXPECT_EQ(partita("run " + file).exit_code, 0) << "nothing was compared";
   const Ran table = partita("run --verify " + file);
   EXPECT_EQ(table.exit_code, 1) << table.err;
-  EXPECT_NE(table.out.find("WRONG: partition of ops 1,2 (elementwise_chain): output tensor 3 (s32[64]): element "),
-            std::string::npos)
+  EXPECT_NE(
+      table.out.find("WRONG: partition of ops 1,2 (elementwise_neighbourhood): output tensor 3 (s32[64]): element "),
+      std::string::npos)
       << table.out;
   const auto lines = lines_of(partita("run --verify --format=json " + file + " " + kData + "/op/ReLU.json").out);
   ASSERT_EQ(lines.size(), 2u);
@@ -177,18 +178,18 @@ TEST_F(cli, an_error_weighs_more_than_a_wrong_result) {
 }
 
 TEST_F(cli, run_shows_a_table_with_what_was_fused) {
-  const Ran ran = partita("run --verify " + kData + "/pattern/max_pool_backward_elementwise.json");
+  const Ran ran = partita("run --verify " + kData + "/pattern/pool_backward_neighbourhood.json");
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   for (const char* part :
-       {"fused as", "max_pool_backward_elementwise", "ReLUBackward 1, MaxPoolBackward 2, Add 3, Multiply 4",
+       {"fused as", "pool_backward_neighbourhood", "ReLUBackward 1, MaxPoolBackward 2, Add 3, Multiply 4",
         "4 operators in 1 partition", "agrees with the reference"})
     EXPECT_NE(ran.out.find(part), std::string::npos) << ran.out;
   EXPECT_EQ(ran.err, "");  // no progress bar where stderr is no terminal
 }
 
 TEST_F(cli, runs_each_operator_alone_with_the_debug_policy) {
-  const auto lines = lines_of(
-      partita("run --format=json --policy=debug " + kData + "/pattern/max_pool_backward_elementwise.json").out);
+  const auto lines =
+      lines_of(partita("run --format=json --policy=debug " + kData + "/pattern/pool_backward_neighbourhood.json").out);
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0]["partitions"].size(), 4u);
 }
@@ -196,7 +197,7 @@ TEST_F(cli, runs_each_operator_alone_with_the_debug_policy) {
 TEST_F(cli, a_folder_means_the_graphs_below_it) {
   const Ran ran = partita("check " + kData + "/pattern");
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
-  EXPECT_NE(ran.out.find("/avg_pool_backward_elementwise.json: ok\n"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("/attention.json: ok\n"), std::string::npos) << ran.out;
   expect_an_error(partita("check " + folder_.string()), "no *.json file");
 }
 
@@ -222,15 +223,18 @@ TEST_F(cli, check_tells_what_is_wrong_and_where) {
 }
 
 TEST_F(cli, explain_shows_steps_kernels_and_refusals) {
-  const Ran ran = partita("explain " + kData + "/pattern/max_pool_backward_elementwise.json");
+  const Ran ran = partita("explain " + kData + "/pattern/pool_backward_neighbourhood.json");
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   for (const char* part :
-       {"partition 1 of 1: max_pool_backward_elementwise", "in front:", "behind:", "kernel max_pool_backward_"})
+       {"partition 1 of 1: pool_backward_neighbourhood", "in front:", "behind:", "kernel max_pool_backward_"})
     EXPECT_NE(ran.out.find(part), std::string::npos) << ran.out;
   const Ran weights = partita("explain " + kData + "/dtype/s4_weights.json");
   EXPECT_NE(weights.out.find("      not loop_any_"), std::string::npos) << weights.out;
-  const Ran chain = partita("explain " + kData + "/pattern/elementwise_chain.json");
-  EXPECT_NE(chain.out.find("    not avg_pool_backward_elementwise, "), std::string::npos) << chain.out;
+  const Ran mlp = partita("explain " + kData + "/training/mlp.json");
+  for (const char* part :
+       {"    not attention, 3 operators matched: no SoftMax reads the result of op 8 'gelubackward_8' (GELUBackward)\n",
+        "    not with op 2 'biasadd_2' (BiasAdd): it also waits for op 7 'matmul_7' (MatMul), "})
+    EXPECT_NE(mlp.out.find(part), std::string::npos) << mlp.out;
 }
 
 TEST_F(cli, show_writes_json_that_reads_back_and_a_drawing) {

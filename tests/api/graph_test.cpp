@@ -130,7 +130,8 @@ TEST(partition, wildcard_and_end_are_not_supported_and_say_so) {
 }
 
 TEST(partition, an_end_keeps_its_tensor_visible_outside) {
-  EXPECT_EQ(test::partition_text("%1: f32[2] = ReLU(%0: f32[2]); %2: f32[2] = Abs(%1)"), "[elementwise_chain: 1,2]");
+  EXPECT_EQ(test::partition_text("%1: f32[2] = ReLU(%0: f32[2]); %2: f32[2] = Abs(%1)"),
+            "[elementwise_neighbourhood: 1,2]");
   const graph g = final_graph_of("%1: f32[2] = ReLU(%0: f32[2]); %2: f32[2] = Abs(%1); = End(%1)");
   const auto partitions = *g.get_partitions();
   ASSERT_EQ(partitions.size(), 2u);

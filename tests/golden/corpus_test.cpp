@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
+#include <sstream>
 
 #include "src/harness/graph_run.hpp"
 #include "src/io/read_graph.hpp"
@@ -58,6 +60,29 @@ TEST(corpus_list, names_only_files_that_are_there) {
   const auto files = json_files(kFolder);
   if (files.empty()) GTEST_SKIP() << "no corpus at " << kFolder << ": only the graphs of tests/data are tested";
   for (const auto& [file, error] : kRefused) EXPECT_TRUE(std::binary_search(files.begin(), files.end(), file)) << file;
+}
+
+/// Never more partitions than oneDNN Graph makes of a graph; each of them supported.
+TEST(corpus_list, is_grouped_at_least_as_well_as_elsewhere) {
+  std::ifstream counts(PARTITA_SOURCE_DIR "/../shared/spec/partitions.tsv");
+  if (!counts || json_files(kFolder).empty())
+    GTEST_SKIP() << "the corpus and its partitions.tsv are not beside the checkout";
+  size_t compared = 0;
+  for (std::string line; std::getline(counts, line);) {
+    std::istringstream row(line);
+    std::string file, ops, theirs;
+    if (line.starts_with("#") || !(row >> file >> ops >> theirs)) continue;
+    Result<ReadGraph> read = read_graph_file(kFolder + "/" + file);
+    if (kRefused.count(file) || !read.ok()) continue;
+    ASSERT_TRUE(read->value.finalize().ok()) << file;
+    const auto partitions = read->value.get_partitions();
+    ASSERT_TRUE(partitions.ok()) << file;
+    for (const partition& p : *partitions) EXPECT_TRUE(p.supported()) << file << ": " << p.reason();
+    if (theirs == "-") continue;
+    EXPECT_LE(partitions->size(), std::stoul(theirs)) << file;
+    ++compared;
+  }
+  EXPECT_GT(compared, 200u);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "partita/json.hpp"
+#include "passes/claims.hpp"
 #include "passes/pattern.hpp"
 #include "src/harness/graph_run.hpp"
 #include "src/ir/op_def.hpp"
@@ -60,16 +61,31 @@ TEST(data_graphs, show_every_operator) {
   }
 }
 
-TEST(data_graphs, show_every_pattern) {
-  for (const auto& pattern : all_patterns()) {
-    auto g = graph_from_json_file(kFolder + "/pattern/" + std::string(pattern.name) + ".json");
-    ASSERT_TRUE(g.ok()) << g.status().text();
-    ASSERT_TRUE(g->finalize().ok()) << pattern.name;
-    const auto partitions = g->get_partitions();
-    ASSERT_TRUE(partitions.ok()) << partitions.status().text();
-    EXPECT_TRUE(std::any_of(partitions->begin(), partitions->end(), [&](const partition& p) {
-      return p.pattern() == pattern.name;
-    })) << pattern.name;
+std::vector<std::string> patterns_in(const std::string& file) {
+  auto g = graph_from_json_file(kFolder + "/" + file);
+  EXPECT_TRUE(g.ok()) << g.status().text();
+  EXPECT_TRUE(g->finalize().ok()) << file;
+  const auto partitions = g->get_partitions();
+  EXPECT_TRUE(partitions.ok()) << partitions.status().text();
+  std::vector<std::string> names;
+  for (const partition& p : *partitions) names.emplace_back(p.pattern());
+  return names;
+}
+
+TEST(data_graphs, show_every_pattern_and_all_that_the_rule_makes) {
+  std::vector<std::string> names;
+  for (const auto& pattern : all_patterns()) names.emplace_back(pattern.name);
+  for (const RuleName& row : rule_names()) names.emplace_back(row.name);
+  for (const std::string& name : names) {
+    const auto found = patterns_in("pattern/" + name + ".json");
+    EXPECT_TRUE(std::count(found.begin(), found.end(), name)) << name;
+  }
+}
+
+TEST(data_graphs, chains_of_training_are_one_partition) {
+  for (const std::string& file : json_files(kFolder + "/chain")) {
+    // The halves of the gate's gradient only share an input.
+    EXPECT_EQ(patterns_in("chain/" + file).size(), file == "squeeze_excite.json" ? 2u : 1u) << file;
   }
 }
 

@@ -56,7 +56,9 @@ TEST(fusion, changes_no_bit_of_random_graphs) {
 }
 
 TEST(fusion, changes_no_bit_of_what_patterns_match) {
-  for (const patterns::Pattern& pattern : all_patterns())
+  std::vector<patterns::Pattern> list = all_patterns();
+  list.insert(list.end(), patterns::neighbourhoods().begin(), patterns::neighbourhoods().end());
+  for (const patterns::Pattern& pattern : list)
     for (uint64_t seed = 1; seed <= 30; ++seed) {
       SCOPED_TRACE(str(pattern.name, " seed ", seed));
       const auto g = finalized(sample(pattern, seed));

@@ -19,7 +19,7 @@ using test::final_graph_of;
 std::string found(const Pattern& pattern, std::string_view text) {
   const graph g = final_graph_of(text);
   const FinalGraph& form = *g.form();
-  Groups groups{std::vector<int>(form.ops.size(), -1), {}};
+  Groups groups(form.ops.size());
   Refusal best;
   for (int start : form.order) {
     Match match;
@@ -107,19 +107,40 @@ TEST(matcher, alternatives_are_tried_in_order) {
   EXPECT_EQ(found(p, "%1 = Abs(%0); %2 = Exp(%1); %3 = Tanh(%2); %4 = ReLU(%3)"), "1,2,3,4");
 }
 
-TEST(matcher, a_group_that_would_depend_on_itself_is_refused) {
+TEST(matcher, takes_in_what_stands_between) {
   const Pattern p{.name = "p", .text = "", .chain = op(Abs) >> op(Add), .inner_outputs = true};
-  EXPECT_EQ(found(p, "%1 = Abs(%0); %2 = Log(%1); %3 = Add(%1, %2)"),
-            "the group would depend on itself through operators outside");
+  EXPECT_EQ(found(p, "%1 = Abs(%0); %2 = Log(%1); %3 = Add(%1, %2)"), "1,2,3");
 }
 
-TEST(matcher, groups_that_would_depend_on_each_other_are_refused) {
+TEST(matcher, a_group_that_would_depend_on_itself_is_refused) {
+  const Pattern p{.name = "p", .text = "", .chain = op(Abs) >> op(Add), .inner_outputs = true};
+  EXPECT_EQ(found(p, "%1: f32[4,4] = Abs(%0: f32[4,4]); %2: f32[4,4] = MatMul(%1, %1); %3: f32[4,4] = Add(%1, %2)"),
+            "the group would depend on itself through op 2 (MatMul)");
+}
+
+TEST(matcher, the_content_of_a_shape_input_comes_from_outside) {
+  const Pattern p{.name = "p", .text = "", .chain = op(Add) >> op(AvgPoolBackward).at(1), .inner_outputs = true};
+  EXPECT_EQ(found(p,
+                  "%2: s32[4] = Add(%0: s32[4], %1: s32[4]); %4: f32[1,2,8,8] = AvgPoolBackward(%3: f32[1,2,4,4], %2) "
+                  "{strides=[2,2], kernel=[2,2], pads_begin=[0,0], pads_end=[0,0], exclude_pad=true, data_format=NCX}"),
+            "the partition must be given the content of input 1 of op 2 (AvgPoolBackward)");
+}
+
+TEST(matcher, groups_that_would_depend_on_each_other_are_found) {
   const graph g = final_graph_of("%1 = Abs(%0); %2 = Exp(%10); %3 = Add(%1, %2); %4 = Multiply(%1, %2)");
   const FinalGraph& form = *g.form();
   // {Abs, Multiply} is claimed; {Exp, Add} reads Abs and feeds Multiply.
-  Groups groups{{0, -1, -1, 0}, {{0, 3}}};
-  EXPECT_TRUE(makes_cycle(form, {1, 2}, groups));
-  EXPECT_FALSE(makes_cycle(form, {2}, groups));
+  Groups groups(form.ops.size());
+  groups.claim(form, {0, 3});
+  EXPECT_TRUE(between(form, {1, 2}, groups).in_a_group);
+  EXPECT_FALSE(between(form, {2}, groups).in_a_group);
+}
+
+TEST(matcher, names_in_a_repeated_chain_belong_to_one_repetition) {
+  const Pattern p{"p", "", op(Abs) >> many(bind("x") >> op(Exp) >> op(Add).other(same("x")))};
+  EXPECT_EQ(found(p, "%1 = Abs(%0); %2 = Exp(%1); %3 = Add(%2, %1); %4 = Exp(%3); %5 = Add(%4, %3)"), "1,2,3,4,5");
+  EXPECT_EQ(found(p, "%1 = Abs(%0); %2 = Exp(%1); %3 = Add(%2, %1); %4 = Exp(%3); %5 = Add(%4, %1)"),
+            "two places must read one value `x` and do not");
 }
 
 /// Gradients of one convolution: three operators read one diff_dst.
@@ -127,7 +148,7 @@ TEST(matcher, chains_are_tied_by_a_shared_gradient) {
   const Pattern p{.name = "conv_gradients",
                   .text = "",
                   .chain = op(ConvolutionBackwardData).in(0, bind("dy")),
-                  .with = {op(ConvolutionBackwardWeights).in(1, same("dy")), maybe(BiasAddBackward).in(0, same("dy"))}};
+                  .with = {same("dy") >> op(ConvolutionBackwardWeights).at(1), same("dy") >> maybe(BiasAddBackward)}};
   const std::string attrs =
       " {strides=[1,1], pads_begin=[0,0], pads_end=[0,0], dilations=[1,1], data_format=NCX, weights_format=OIX, ";
   const std::string data = "%3: f32[1,2,4,4] = ConvolutionBackwardData(%0: f32[1,3,4,4], %1: f32[3,2,1,1])" + attrs +
@@ -136,7 +157,7 @@ TEST(matcher, chains_are_tied_by_a_shared_gradient) {
       "%4: f32[3,2,1,1] = ConvolutionBackwardWeights(%2: f32[1,2,4,4], %0)" + attrs + "weights_shape=[3,2,1,1]}; ";
   EXPECT_EQ(found(p, data + weights), "1,2");
   EXPECT_EQ(found(p, data + weights + "%5 = BiasAddBackward(%0) {data_format=NCX}"), "1,2,3");
-  EXPECT_EQ(found(p, data), "no ConvolutionBackwardWeights reads the same value");
+  EXPECT_EQ(found(p, data), "no ConvolutionBackwardWeights reads the result of tensor 0");
 }
 
 /// Attention with a causal mask made of two GenIndex, a comparison and a Select.
@@ -171,7 +192,7 @@ TEST(matcher, finds_attention_backward) {
                   .chain = op(MatMul) >> op(Multiply | Divide) >> op(Subtract) >> op(Exp) >> bind("p") >>
                            op(Multiply).other(op(Subtract).in(0, op(MatMul).in(0, bind("do")))) >>
                            op(Multiply | Divide) >> bind("ds") >> op(MatMul),
-                  .with = {op(MatMul).in(1, same("do")), op(MatMul).in(0, same("ds"))}};
+                  .with = {same("do") >> op(MatMul).at(1), same("ds") >> op(MatMul)}};
   EXPECT_EQ(found(p,
                   "%2: f32[8,8] = MatMul(%0: f32[8,4], %1: f32[8,4]) {transpose_b=true}\n"
                   "%4: f32[8,8] = Divide(%2, %3: f32[1])\n"

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every pattern of the table: a graph it must claim, and one close to it that it must not.
+// Every pattern of the table, and every name that the rule gives: a graph it must claim, and one close to it that it
+// must not.
 #include <gtest/gtest.h>
 
 #include <set>
 
+#include "passes/claims.hpp"
 #include "passes/pattern.hpp"
 #include "tests/support/graph_text.hpp"
 
@@ -23,116 +25,206 @@ struct Case {
 #define AVG                                                                                                  \
   " {strides=[2,2], kernel=[2,2], pads_begin=[0,0], pads_end=[0,0], exclude_pad=true, src_shape=[1,2,8,8], " \
   "data_format=NCX}"
-#define CONV " {strides=[1,1], pads_begin=[0,0], pads_end=[0,0], dilations=[1,1], data_format=NCX, weights_format=OIX}"
+#define CONV_BODY \
+  "strides=[1,1], pads_begin=[0,0], pads_end=[0,0], dilations=[1,1], data_format=NCX, weights_format=OIX"
+#define CONV " {" CONV_BODY "}"
+#define DEPTHWISE " {" CONV_BODY ", groups=2}"
+#define CONV_DATA " {" CONV_BODY ", dst_shape=[1,2,8,8]}"
+#define CONV_WEIGHTS " {" CONV_BODY ", weights_shape=[2,2,1,1]}"
+#define NORM " {epsilon=0.1, data_format=NCX}"
+#define IMAGE "f32[1,2,8,8]"
 
 const Case kCases[] = {
-    {"max_pool_backward_elementwise",
-     "%2: f32[1,2,4,4] = Add(%0: f32[1,2,4,4], %1: f32[1,2,4,4]); %4: f32[1,2,8,8] = MaxPoolBackward(%3: f32[1,2,8,8], "
-     "%2)" POOL "; %6: f32[1,2,8,8] = ReLUBackward(%5: f32[1,2,8,8], %4)",
-     "[max_pool_backward_elementwise: 1,2,3]",
-     // The sum is the source, not the gradient.
-     "%2: f32[1,2,8,8] = Add(%0: f32[1,2,8,8], %1: f32[1,2,8,8]); %4: f32[1,2,8,8] = MaxPoolBackward(%2, %3: "
-     "f32[1,2,4,4])" POOL,
+    {"attention",
+     // A causal mask: its positions come from the scores' shape.
+     "%2: f32[2,8,8] = MatMul(%0: f32[2,8,4], %1: f32[2,4,8]); %4: f32[2,8,8] = Divide(%2, %3: f32[1]); "
+     "%5: s32[2,8,8] = GenIndex(%4) {axis=-2}; %6: s32[2,8,8] = GenIndex(%4) {axis=-1}; "
+     "%7: boolean[2,8,8] = GreaterEqual(%5, %6); %9: f32[2,8,8] = Select(%7, %4, %8: f32[1]); "
+     "%10: f32[2,8,8] = SoftMax(%9) {axis=-1}; %12: f32[2,8,4] = MatMul(%10, %11: f32[2,8,4])",
+     "[attention: 1,2,3,4,5,6,7,8]",
+     "%2: f32[2,8,8] = MatMul(%0: f32[2,8,4], %1: f32[2,4,8]); %3: f32[2,8,8] = ReLU(%2); "
+     "%5: f32[2,8,4] = MatMul(%3, %4: f32[2,8,4])",
+     "[matmul_neighbourhood: 1,2] [single_op: 3]"},
+    {"attention_backward",
+     "%2: f32[8,8] = MatMul(%0: f32[8,4], %1: f32[8,4]) {transpose_b=true}; %4: f32[8,8] = Divide(%2, %3: f32[1]); "
+     "%6: f32[8,8] = Subtract(%4, %5: f32[8,1]); %7: f32[8,8] = Exp(%6); "
+     "%9: f32[8,4] = MatMul(%7, %8: f32[8,4]) {transpose_a=true}; "
+     "%11: f32[8,8] = MatMul(%8, %10: f32[8,4]) {transpose_b=true}; %20: f32[8,4] = Multiply(%8, %21: f32[8,4]); "
+     "%12: f32[8,1] = ReduceSum(%20) {axes=[1], keep_dims=true}; %13: f32[8,8] = Subtract(%11, %12); "
+     "%14: f32[8,8] = Multiply(%7, %13); %15: f32[8,8] = Divide(%14, %3); %16: f32[8,4] = MatMul(%15, %1); "
+     "%17: f32[8,4] = MatMul(%15, %0) {transpose_a=true}",
+     "[attention_backward: 1,2,3,4,5,6,7,8,9,10,11,12,13]",
+     // The gradient of the queries alone, and of something that is no exponential.
+     "%2: f32[8,8] = MatMul(%0: f32[8,4], %1: f32[8,4]) {transpose_b=true}; %7: f32[8,8] = Abs(%2); "
+     "%11: f32[8,8] = MatMul(%8: f32[8,4], %10: f32[8,4]) {transpose_b=true}; %14: f32[8,8] = Multiply(%7, %11); "
+     "%16: f32[8,4] = MatMul(%14, %1)",
+     "[matmul_neighbourhood: 1,2,3,4] [single_op: 5]"},
+    {"attention_backward_softmax",
+     "%2: f32[8,8] = MatMul(%0: f32[8,4], %1: f32[8,4]) {transpose_b=true}; "
+     "%4: f32[8,8] = SoftMaxBackward(%2, %3: f32[8,8]); %6: f32[8,8] = Multiply(%4, %5: f32[1]); "
+     "%8: f32[8,4] = MatMul(%6, %7: f32[8,4]); %10: f32[8,4] = MatMul(%6, %9: f32[8,4]) {transpose_a=true}; "
+     "%11: f32[8,4] = MatMul(%3, %0) {transpose_a=true}",
+     "[attention_backward_softmax: 1,2,3,4,5,6]",
+     // The product is the softmax's result, not its gradient.
+     "%2: f32[8,8] = MatMul(%0: f32[8,4], %1: f32[8,4]) {transpose_b=true}; "
+     "%4: f32[8,8] = SoftMaxBackward(%3: f32[8,8], %2); %8: f32[8,4] = MatMul(%4, %7: f32[8,4])",
+     "[matmul_neighbourhood: 1,2] [single_op: 3]"},
+    {"gated_mlp",
+     "%2: f32[4,8] = MatMul(%0: f32[4,4], %1: f32[4,8]); %4: f32[4,8] = MatMul(%0, %3: f32[4,8]); "
+     "%5: f32[4,8] = Sigmoid(%4); %6: f32[4,8] = Multiply(%4, %5); %7: f32[4,8] = Multiply(%2, %6); "
+     "%9: f32[4,4] = MatMul(%7, %8: f32[8,4])",
+     "[gated_mlp: 1,2,3,4,5,6]",
+     // The products read different sources.
+     "%2: f32[4,8] = MatMul(%0: f32[4,4], %1: f32[4,8]); %4: f32[4,8] = MatMul(%10: f32[4,4], %3: f32[4,8]); "
+     "%7: f32[4,8] = Multiply(%2, %4); %9: f32[4,4] = MatMul(%7, %8: f32[8,4])",
+     "[matmul_neighbourhood: 1,2,3] [single_op: 4]"},
+    {"residual_blocks",
+     // Two blocks; the shortcut of the first has a convolution.
+     "%2: " IMAGE " = Convolution(%0: " IMAGE ", %1: f32[2,2,1,1])" CONV "; %3: " IMAGE " = ReLU(%2); "
+     "%5: " IMAGE " = Convolution(%3, %4: f32[2,2,1,1])" CONV "; %7: " IMAGE " = Convolution(%0, %6: f32[2,2,1,1])" CONV
+     "; %8: " IMAGE " = Add(%7, %5); %9: " IMAGE " = ReLU(%8); "
+     "%11: " IMAGE " = Convolution(%9, %10: f32[2,2,1,1])" CONV "; %12: " IMAGE " = Add(%11, %9)",
+     "[residual_blocks: 1,2,3,4,5,6,7,8]",
+     // What is added comes from elsewhere.
+     "%2: " IMAGE " = Convolution(%0: " IMAGE ", %1: f32[2,2,1,1])" CONV "; %3: " IMAGE " = ReLU(%2); "
+     "%5: " IMAGE " = Convolution(%3, %4: f32[2,2,1,1])" CONV "; %8: " IMAGE " = Add(%5, %7: " IMAGE ")",
+     "[convolution_neighbourhood: 1,2] [convolution_neighbourhood: 3,4]"},
+    {"convolution_depthwise",
+     "%2: " IMAGE " = Convolution(%0: " IMAGE ", %1: f32[2,2,1,1])" CONV "; %3: " IMAGE " = HardSwish(%2); "
+     "%5: " IMAGE " = Convolution(%3, %4: f32[2,1,1,1])" DEPTHWISE,
+     "[convolution_depthwise: 1,2,3]",
+     "%2: " IMAGE " = Convolution(%0: " IMAGE ", %1: f32[2,2,1,1])" CONV "; %3: " IMAGE " = HardSwish(%2); "
+     "%5: " IMAGE " = Convolution(%3, %4: f32[2,2,1,1])" CONV,
+     "[convolution_neighbourhood: 1,2] [single_op: 3]"},
+    {"pool_backward_convolution_gradients",
+     "%1: " IMAGE " = AvgPoolBackward(%0: f32[1,2,4,4])" AVG "; %3: " IMAGE
+     " = ConvolutionBackwardData(%1, %2: f32[2,2,1,1])" CONV_DATA
+     "; %5: f32[2,2,1,1] = ConvolutionBackwardWeights(%4: " IMAGE ", %1)" CONV_WEIGHTS,
+     "[pool_backward_convolution_gradients: 1,2,3]",
+     // What the pooling's gradient makes is not the convolution's gradient but its source.
+     "%1: " IMAGE " = AvgPoolBackward(%0: f32[1,2,4,4])" AVG
+     "; %5: f32[2,2,1,1] = ConvolutionBackwardWeights(%1, %4: " IMAGE ")" CONV_WEIGHTS,
+     "[convolution_gradient_neighbourhood: 1,2]"},
+    {"convolution_gradients",
+     // With the bias gradient, the activation's gradient before and the batch normalisation's behind.
+     "%2: " IMAGE " = ReLUBackward(%0: " IMAGE ", %1: " IMAGE "); %4: " IMAGE
+     " = ConvolutionBackwardData(%2, %3: f32[2,2,1,1])" CONV_DATA
+     "; %6: f32[2,2,1,1] = ConvolutionBackwardWeights(%5: " IMAGE ", %2)" CONV_WEIGHTS
+     "; %7: f32[2] = BiasAddBackward(%2) {data_format=NCX}; %12: " IMAGE " = BatchNormTrainingBackward(%8: " IMAGE
+     ", %4, %9: f32[2], %10: f32[2])" NORM,
+     "[convolution_gradients: 1,2,3,4,5]",
+     "%4: " IMAGE " = ConvolutionBackwardData(%2: " IMAGE ", %3: f32[2,2,1,1])" CONV_DATA
+     "; %6: f32[2,2,1,1] = ConvolutionBackwardWeights(%5: " IMAGE ", %7: " IMAGE ")" CONV_WEIGHTS,
      "[single_op: 1] [single_op: 2]"},
-    {"avg_pool_backward_elementwise",
-     "%2: f32[1,2,4,4] = Multiply(%0: f32[1,2,4,4], %1: f32[1]); %3: f32[1,2,8,8] = AvgPoolBackward(%2)" AVG
-     "; %5: f32[1,2,8,8] = Add(%3, %4: f32[1,2,8,8])",
-     "[avg_pool_backward_elementwise: 1,2,3]",
-     "%3: f32[1,2,8,8] = AvgPoolBackward(%2: f32[1,2,4,4])" AVG "; %5: f32[1,2,8,8] = SoftMax(%3) {axis=-1}",
+    {"matmul_gradients",
+     "%3: f32[4,8] = MatMul(%0: f32[4,4], %1: f32[8,4]) {transpose_b=true}; "
+     "%4: f32[8,4] = MatMul(%2: f32[4,8], %0) {transpose_a=true}; %5: f32[4] = ReduceSum(%0) {axes=[0]}; "
+     "%7: f32[4,8] = GELUBackward(%6: f32[4,8], %3)",
+     "[matmul_gradients: 1,2,3,4]",
+     "%3: f32[4,8] = MatMul(%0: f32[4,4], %1: f32[8,4]) {transpose_b=true}; "
+     "%4: f32[4,8] = MatMul(%0, %2: f32[8,4]) {transpose_b=true}",
      "[single_op: 1] [single_op: 2]"},
-    {"pool_backward_batch_norm_backward",
-     "%2: f32[1,2,8,8] = MaxPoolBackward(%0: f32[1,2,8,8], %1: f32[1,2,4,4])" POOL
-     "; %3: f32[1,2,8,8] = ReLUBackward(%0, %2); %8: f32[1,2,8,8] = BatchNormTrainingBackward(%4: f32[1,2,8,8], %3, "
-     "%5: f32[2], %6: f32[2]) {epsilon=0.1, data_format=NCX}",
-     "[pool_backward_batch_norm_backward: 1,2,3]",
-     // The pooling's gradient is the normalisation's source.
-     "%2: f32[1,2,8,8] = MaxPoolBackward(%0: f32[1,2,8,8], %1: f32[1,2,4,4])" POOL
-     "; %8: f32[1,2,8,8] = BatchNormTrainingBackward(%2, %4: f32[1,2,8,8], %5: f32[2], %6: f32[2]) {epsilon=0.1, "
-     "data_format=NCX}",
+
+    {"convolution_gradient_neighbourhood",
+     "%4: " IMAGE " = ConvolutionBackwardData(%2: " IMAGE ", %3: f32[2,2,1,1])" CONV_DATA "; %6: " IMAGE
+     " = MaxPoolBackward(%4, %5: f32[1,2,4,4])" POOL "; %7: " IMAGE " = ReLUBackward(%8: " IMAGE ", %6)",
+     "[convolution_gradient_neighbourhood: 1,2,3]",
+     "%4: " IMAGE " = ConvolutionBackwardData(%2: " IMAGE ", %3: f32[2,2,1,1])" CONV_DATA "; %6: " IMAGE
+     " = Wildcard(%4); %7: " IMAGE " = ReLU(%6)",
+     "[single_op: 1] [single_op: 2] [single_op: 3]"},
+    {"convolution_neighbourhood",
+     // Quantized, with its own sigmoid, a pooling behind.
+     "%2: " IMAGE " = Dequantize(%0: s8[1,2,8,8]) {scales=[1]}; %3: f32[2,2,1,1] = Dequantize(%1: s8[2,2,1,1]) "
+     "{scales=[1]}; %4: " IMAGE " = Convolution(%2, %3)" CONV "; %5: " IMAGE " = Sigmoid(%4); %6: " IMAGE
+     " = Multiply(%4, %5); %7: f32[1,2,4,4] = MaxPool(%6)" POOL "; %8: s8[1,2,4,4] = Quantize(%7) {scales=[1]}",
+     "[convolution_neighbourhood: 1,2,3,4,5,6,7]",
+     // The next one reads it: integers go from one group to the other.
+     "%4: " IMAGE " = Convolution(%2: " IMAGE ", %3: f32[2,2,1,1])" CONV
+     "; %8: s8[1,2,8,8] = Quantize(%4) {scales=[1]}; %9: " IMAGE " = Dequantize(%8) {scales=[1]}; %10: " IMAGE
+     " = Convolution(%9, %3)" CONV,
+     "[convolution_neighbourhood: 1,2] [convolution_neighbourhood: 3,4]"},
+    {"matmul_neighbourhood",
+     "%2: f32[4,4] = Multiply(%0: f32[4,4], %1: f32[4,4]); %4: f32[4,4] = MatMul(%2, %3: f32[4,4]); %5: f32[4,4] = "
+     "GELU(%4); %6: f32[4,4] = SoftMax(%5); %7: f32[4,4] = Exp(%4)",
+     "[matmul_neighbourhood: 1,2,3,4,5]",
+     // The sum waits for a product that the group before feeds.
+     "%4: f32[4,4] = MatMul(%2: f32[4,4], %3: f32[4,4]); %5: f32[4,4] = ReLU(%4); %6: f32[4,4] = MatMul(%5, %3); "
+     "%7: f32[4,4] = Add(%5, %6)",
+     "[matmul_neighbourhood: 1,2] [matmul_neighbourhood: 3,4]"},
+    {"pool_backward_neighbourhood",
+     "%2: f32[1,2,4,4] = Add(%0: f32[1,2,4,4], %1: f32[1,2,4,4]); %4: " IMAGE " = MaxPoolBackward(%3: " IMAGE
+     ", %2)" POOL "; %6: " IMAGE
+     " = ReLUBackward(%3, %4); %7: f32[2] = BiasAddBackward(%6) {data_format=NCX}; %12: " IMAGE
+     " = BatchNormTrainingBackward(%8: " IMAGE ", %6, %9: f32[2], %10: f32[2])" NORM,
+     "[pool_backward_neighbourhood: 1,2,3,4,5]",
+     // The shape must be known before it is compiled.
+     "%2: s32[4] = Add(%0: s32[4], %1: s32[4]); %4: " IMAGE " = AvgPoolBackward(%3: f32[1,2,4,4], %2) {strides=[2,2], "
+     "kernel=[2,2], pads_begin=[0,0], pads_end=[0,0], exclude_pad=true, data_format=NCX}",
      "[single_op: 1] [single_op: 2]"},
-    {"pool_backward_reduction",
-     "%2: f32[1,2,8,8] = MaxPoolBackward(%0: f32[1,2,8,8], %1: f32[1,2,4,4])" POOL
-     "; %3: f32[1,2,8,8] = ReLUBackward(%0, %2); %4: f32[2] = BiasAddBackward(%3) {data_format=NCX}; %6: f32[1,2,8,8] "
-     "= "
-     "ConvolutionBackwardData(%3, %5: f32[2,2,1,1]) {strides=[1,1], pads_begin=[0,0], pads_end=[0,0], dilations=[1,1], "
-     "dst_shape=[1,2,8,8], data_format=NCX, weights_format=OIX}",
-     "[pool_backward_reduction: 1,2,3] [single_op: 4]",
-     // The bias gradient is taken of another tensor.
-     "%2: f32[1,2,8,8] = MaxPoolBackward(%0: f32[1,2,8,8], %1: f32[1,2,4,4])" POOL
-     "; %4: f32[2] = BiasAddBackward(%0) {data_format=NCX}",
+    {"batch_norm_backward_neighbourhood",
+     // The gradient enters at either port.
+     "%2: " IMAGE " = ReLUBackward(%0: " IMAGE ", %1: " IMAGE "); %8: " IMAGE " = BatchNormTrainingBackward(%3: " IMAGE
+     ", %2, %5: f32[2], %6: f32[2])" NORM "; %9: " IMAGE " = BatchNormTrainingBackward(%8, %7: " IMAGE ", %5, %6)" NORM,
+     "[batch_norm_backward_neighbourhood: 1,2,3]",
+     "%2: " IMAGE " = Wildcard(%0: " IMAGE "); %8: " IMAGE " = BatchNormTrainingBackward(%2, %3: " IMAGE
+     ", %5: f32[2], %6: f32[2])" NORM,
      "[single_op: 1] [single_op: 2]"},
-    {"pool_elementwise",
-     "%1: f32[1,2,4,4] = ReLU(%0: f32[1,2,4,4]); %2: f32[1,2,2,2] = MaxPool(%1)" POOL "; %3: f32[1,2,2,2] = Abs(%2)",
-     "[pool_elementwise: 1,2,3]", "%1: f32[1,2,4,4] = SoftMax(%0: f32[1,2,4,4]); %2: f32[1,2,2,2] = MaxPool(%1)" POOL,
+    {"batch_norm_neighbourhood",
+     "%1: " IMAGE " = Abs(%0: " IMAGE "); %4: " IMAGE ", %5: f32[2], %6: f32[2], %7: f32[2], %8: f32[2] = "
+     "BatchNormForwardTraining(%1, %2: f32[2], %3: f32[2])" NORM "; %9: " IMAGE " = ReLU(%4); %10: f32[2] = Sqrt(%8)",
+     "[batch_norm_neighbourhood: 1,2,3,4]",
+     "%4: " IMAGE ", %5: f32[2], %6: f32[2], %7: f32[2], %8: f32[2] = BatchNormForwardTraining(%0: " IMAGE
+     ", %2: f32[2], %3: f32[2])" NORM "; %9: f32[2] = Wildcard(%7)",
      "[single_op: 1] [single_op: 2]"},
-    {"batch_norm_elementwise",
-     "%1: f32[1,2,4,4] = Abs(%0: f32[1,2,4,4]); %4: f32[1,2,4,4], %5: f32[2], %6: f32[2], %7: f32[2], %8: f32[2] = "
-     "BatchNormForwardTraining(%1, %2: f32[2], %3: f32[2]) {epsilon=0.1, data_format=NCX}; %9: f32[1,2,4,4] = ReLU(%4)",
-     "[batch_norm_elementwise: 1,2,3]",
-     // The operator behind reads a statistic.
-     "%4: f32[1,2,4,4], %5: f32[2], %6: f32[2], %7: f32[2], %8: f32[2] = BatchNormForwardTraining(%0: f32[1,2,4,4], "
-     "%2: f32[2], %3: f32[2]) {epsilon=0.1, data_format=NCX}; %9: f32[2] = ReLU(%7)",
-     "[single_op: 1] [single_op: 2]"},
-    {"batch_norm_backward_elementwise",
-     "%2: f32[1,2,4,4] = ReLUBackward(%0: f32[1,2,4,4], %1: f32[1,2,4,4]); %8: f32[1,2,4,4] = "
-     "BatchNormTrainingBackward(%3: f32[1,2,4,4], %2, %5: f32[2], %6: f32[2]) {epsilon=0.1, data_format=NCX}; "
-     "%9: f32[1,2,4,4] = Add(%8, %7: f32[1,2,4,4])",
-     "[batch_norm_backward_elementwise: 1,2,3]",
-     "%2: f32[1,2,4,4] = ReLU(%0: f32[1,2,4,4]); %8: f32[1,2,4,4] = BatchNormTrainingBackward(%2, %3: f32[1,2,4,4], "
-     "%5: f32[2], %6: f32[2]) {epsilon=0.1, data_format=NCX}",
-     "[single_op: 1] [single_op: 2]"},
-    {"rows_elementwise",
-     "%2: f32[4,8] = Add(%0: f32[4,8], %1: f32[4,8]); %5: f32[4,8] = LayerNorm(%2, %3: f32[8], %4: f32[8]) "
-     "{keep_stats=false}; %6: f32[4,8] = GELU(%5)",
-     "[rows_elementwise: 1,2,3]",
-     // What is made before is the factor, not the source.
-     "%2: f32[8] = Add(%0: f32[8], %1: f32[8]); %5: f32[4,8] = LayerNorm(%9: f32[4,8], %2, %4: f32[8]) "
-     "{keep_stats=false}",
-     "[single_op: 1] [single_op: 2]"},
-    {"rows_backward_elementwise",
+    {"rows_backward_neighbourhood",
      "%2: f32[4,8] = Multiply(%0: f32[4,8], %1: f32[4,8]); %4: f32[4,8] = SoftMaxBackward(%2, %3: f32[4,8]); "
      "%5: f32[4,8] = Multiply(%4, %6: f32[1])",
-     "[rows_backward_elementwise: 1,2,3]",
-     "%2: f32[4,8] = Multiply(%0: f32[4,8], %1: f32[4,8]); %4: f32[4,8] = SoftMaxBackward(%3: f32[4,8], %2)",
+     "[rows_backward_neighbourhood: 1,2,3]",
+     "%4: f32[4,8] = SoftMaxBackward(%2: f32[4,8], %3: f32[4,8]); %5: f32[4,8] = Multiply(%2, %6: f32[1])",
      "[single_op: 1] [single_op: 2]"},
-    {"resample_elementwise",
-     "%1: f32[1,2,4,4] = ReLU(%0: f32[1,2,4,4]); %2: f32[1,2,8,8] = Interpolate(%1) {mode=nearest, scales=[2,2], "
-     "data_format=NCX}; %4: f32[1,2,8,8] = Add(%2, %3: f32[1,2,8,8])",
-     "[resample_elementwise: 1,2,3]",
-     "%1: f32[1,2,4,4] = SoftMax(%0: f32[1,2,4,4]); %2: f32[1,2,8,8] = Interpolate(%1) {mode=nearest, scales=[2,2], "
+    {"rows_neighbourhood",
+     "%2: f32[4,8] = Add(%0: f32[4,8], %1: f32[4,8]); %5: f32[4,8] = LayerNorm(%2, %3: f32[8], %4: f32[8]) "
+     "{keep_stats=false}; %6: f32[4,8] = GELU(%5); %7: f32[4,8] = SoftMax(%6)",
+     "[rows_neighbourhood: 1,2,3,4]", "%1: f32[4,8] = SoftMax(%0: f32[4,8]); %2: f32[4,8] = SoftMax(%3: f32[4,8])",
+     "[single_op: 1] [single_op: 2]"},
+    {"pool_neighbourhood",
+     "%1: " IMAGE " = Dequantize(%0: u8[1,2,8,8]) {scales=[1]}; %2: f32[1,2,4,4] = MaxPool(%1)" POOL
+     "; %3: f32[2,16] = StaticReshape(%2) {shape=[2,16], special_zero=false}; %4: u8[2,16] = Quantize(%3) {scales=[1]}",
+     "[pool_neighbourhood: 1,2,3,4]",
+     // Two groups read what the pooling makes.
+     "%2: f32[1,2,4,4] = MaxPool(%1: " IMAGE ")" POOL "; %3: f32[1,2,4,4] = MatMul(%2, %4: f32[4,4]); "
+     "%5: f32[1,2,4,4] = MatMul(%2, %6: f32[4,4])",
+     "[single_op: 1] [single_op: 2] [single_op: 3]"},
+    {"resample_neighbourhood",
+     "%1: f32[1,2,4,4] = ReLU(%0: f32[1,2,4,4]); %2: " IMAGE " = Interpolate(%1) {mode=nearest, scales=[2,2], "
+     "data_format=NCX}; %4: " IMAGE " = Add(%2, %3: " IMAGE ")",
+     "[resample_neighbourhood: 1,2,3]",
+     "%1: f32[1,2,4,4] = Wildcard(%0: f32[1,2,4,4]); %2: " IMAGE " = Interpolate(%1) {mode=nearest, scales=[2,2], "
      "data_format=NCX}",
      "[single_op: 1] [single_op: 2]"},
-    {"reduction_elementwise",
-     "%2: f32[4,8] = Multiply(%0: f32[4,8], %1: f32[4,8]); %3: f32[4] = ReduceSum(%2) {axes=[1]}; %4: f32[4] = "
-     "Sigmoid(%3)",
-     "[reduction_elementwise: 1,2,3]", "%3: f32[4] = ReduceSum(%2: f32[4,8]) {axes=[1]}; %4: f32[4] = SoftMax(%3) {axis=0}",
+    {"reduction_neighbourhood",
+     // A gradient is scaled by its norm.
+     "%2: f32[4,8] = Multiply(%0: f32[4,8], %1: f32[4,8]); %3: f32[1,1] = ReduceL2(%2) {axes=[0,1], keep_dims=true}; "
+     "%4: f32[4,8] = Divide(%2, %3)",
+     "[reduction_neighbourhood: 1,2,3]",
+     "%3: f32[4] = ReduceSum(%2: f32[4,8]) {axes=[1]}; %4: f32[4] = ReduceSum(%1: f32[4,8]) {axes=[1]}",
      "[single_op: 1] [single_op: 2]"},
-    {"int8_matmul_conv_post_ops",
-     "%2: f32[4,4] = Dequantize(%0: s8[4,4]) {scales=[1]}; %3: f32[4,4] = Dequantize(%1: s8[4,4]) {scales=[1]}; "
-     "%4: f32[4,4] = MatMul(%2, %3); %5: f32[4,4] = ReLU(%4); %6: s8[4,4] = Quantize(%5) {scales=[1]}",
-     "[int8_matmul_conv_post_ops: 1,2,3,4,5]",
-     // Weights that are not quantized.
-     "%2: f32[4,4] = Dequantize(%0: s8[4,4]) {scales=[1]}; %4: f32[4,4] = MatMul(%2, %3: f32[4,4]); %5: f32[4,4] = "
-     "ReLU(%4)",
-     "[single_op: 1] [matmul_conv_post_ops: 2,3]"},
-    {"conv_swish_post_ops",
-     "%2: f32[1,2,4,4] = Convolution(%0: f32[1,2,4,4], %1: f32[2,2,1,1])" CONV "; %3: f32[1,2,4,4] = Sigmoid(%2); "
-     "%4: f32[1,2,4,4] = Multiply(%2, %3)",
-     "[conv_swish_post_ops: 1,2,3]",
-     // The sigmoid is multiplied with something else, and the convolution's result is needed twice.
-     "%2: f32[1,2,4,4] = Convolution(%0: f32[1,2,4,4], %1: f32[2,2,1,1])" CONV "; %3: f32[1,2,4,4] = Sigmoid(%2); "
-     "%4: f32[1,2,4,4] = Multiply(%9: f32[1,2,4,4], %3); %5: f32[1,2,4,4] = SoftMax(%2)",
-     "[single_op: 1] [elementwise_chain: 2,3] [single_op: 4]"},
-    {"matmul_conv_post_ops",
-     "%2: f32[4,4] = MatMul(%0: f32[4,4], %1: f32[4,4]); %4: f32[4,4] = BiasAdd(%2, %3: f32[4]); %5: f32[4,4] = "
-     "GELU(%4)",
-     "[matmul_conv_post_ops: 1,2,3]",
-     "%2: f32[4,4] = MatMul(%0: f32[4,4], %1: f32[4,4]); %3: f32[4,4] = ReLU(%2); %4: f32[4,4] = SoftMax(%2)",
+    {"elementwise_neighbourhood",
+     // One step of Adam.
+     "%10: f32[8] = Multiply(%0: f32[8], %1: f32[1]); %11: f32[8] = Multiply(%2: f32[8], %3: f32[1]); "
+     "%12: f32[8] = Add(%10, %11); %13: f32[8] = Square(%2); %14: f32[8] = Multiply(%13, %4: f32[1]); "
+     "%15: f32[8] = Multiply(%5: f32[8], %6: f32[1]); %16: f32[8] = Add(%14, %15); %17: f32[8] = Sqrt(%16); "
+     "%18: f32[8] = Add(%17, %7: f32[1]); %19: f32[8] = Divide(%12, %18); %20: f32[8] = Multiply(%19, %8: f32[1]); "
+     "%21: f32[8] = Subtract(%9: f32[8], %20)",
+     "[elementwise_neighbourhood: 1,2,3,4,5,6,7,8,9,10,11,12]",
+     "%1: f32[4] = Abs(%0: f32[4]); %2: f32[4] = Wildcard(%1); %3: f32[4] = Add(%2, %9: f32[4])",
      "[single_op: 1] [single_op: 2] [single_op: 3]"},
-    {"elementwise_chain", "%1: f32[4] = Abs(%0: f32[4]); %2: f32[4] = Exp(%1); %3: f32[4] = Add(%2, %1)",
-     "[elementwise_chain: 1,2,3]",
-     "%1: f32[4] = Abs(%0: f32[4]); %2: f32[4] = Reorder(%1); %3: f32[4] = Add(%2, %9: f32[4])",
-     "[single_op: 1] [single_op: 2] [single_op: 3]"},
+    {"movement_neighbourhood",
+     "%1: f32[2,3,4] = StaticReshape(%0: f32[6,4]) {shape=[2,3,4], special_zero=false}; "
+     "%2: f32[3,2,4] = StaticTranspose(%1) {order=[1,0,2]}; "
+     "%3: f32[6,4] = StaticReshape(%2) {shape=[6,4], special_zero=false}",
+     "[movement_neighbourhood: 1,2,3]", "%1: f32[4,4] = Reorder(%0: f32[4,4]); %2: f32[4,4] = Reorder(%3: f32[4,4])",
+     "[single_op: 1] [single_op: 2]"},
 };
 
 TEST(pattern_table, each_pattern_claims_its_graph_and_leaves_the_one_beside_it) {
@@ -149,6 +241,7 @@ TEST(pattern_table, every_pattern_has_a_case_and_a_text) {
     EXPECT_TRUE(cases.count(pattern.name)) << pattern.name << " has no case here";
     EXPECT_FALSE(pattern.text.empty()) << pattern.name;
   }
+  for (const RuleName& row : rule_names()) EXPECT_TRUE(cases.count(row.name)) << row.name << " has no case here";
 }
 
 }  // namespace

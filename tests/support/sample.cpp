@@ -25,6 +25,7 @@ class Sampler {
   explicit Sampler(uint64_t seed) : random_(seed) {}
 
   std::vector<op> run(const patterns::Pattern& pattern) {
+    depthwise_ = pattern.refuse != nullptr;
     std::optional<logical_tensor> start;
     forward(pattern.chain.items, start);
     for (const Pat& chain : pattern.with) {
@@ -47,30 +48,41 @@ class Sampler {
   void forward(const std::vector<Item>& items, std::optional<logical_tensor>& now) {
     for (const Item& item : items) {
       if (!item.bind.empty()) {
+        if (!now) now = image(start_dtype_);
         names_[item.bind] = *now;
+        continue;
+      }
+      if (!item.same.empty()) {
+        now = names_.at(item.same);
         continue;
       }
       for (int k = count(item); k > 0; --k) {
         if (!item.either.empty()) {
           forward(item.either[static_cast<size_t>(pick(0, static_cast<int64_t>(item.either.size()) - 1))].items, now);
-        } else if (const auto kind = choose(item.kinds, now)) {
+        } else if (auto kind = choose(item.kinds, now)) {
           now = add(item, *kind, now);
+        } else if (item.min > 0 && now && whole(now->dtype)) {
+          now = add(patterns::op(Dequantize).items[0], Dequantize, now);
+          kind = choose(item.kinds, now);
+          if (kind) now = add(item, *kind, now);
         }
       }
     }
   }
 
+  static bool whole(Dtype type) { return type == Dtype::s8 || type == Dtype::u8; }
+
   /// A kind that can read the current tensor.
   std::optional<OpKind> choose(OpSet kinds, const std::optional<logical_tensor>& now) {
+    if (kinds == OpSet(Exp)) return Exp;
     std::vector<OpKind> fit;
     const Dtype type = now ? now->dtype : Dtype::undef;
     for (int k = 0; k < kOpKinds; ++k) {
       const auto kind = static_cast<OpKind>(k);
-      const bool whole = type == Dtype::s8 || type == Dtype::u8;
       if (!kinds.has(kind) || kind == GreaterEqual) continue;  // nothing but Select reads a boolean
       if (kAmplifying.has(kind) || (now && now->dims.size() < 4 && kWithChannels.has(kind))) continue;
       if (keeps_type_ && kinds.has(Add) && (kind == Quantize || kind == TypeCast)) continue;
-      if (whole != (kind == Dequantize) && type != Dtype::undef) continue;
+      if (whole(type) != (kind == Dequantize) && type != Dtype::undef) continue;
       if (kind == Quantize && type != Dtype::f32 && type != Dtype::undef) continue;
       if (kind == TypeCast && type != Dtype::f32 && type != Dtype::bf16 && type != Dtype::undef) continue;
       fit.push_back(kind);
@@ -88,7 +100,11 @@ class Sampler {
     forward(chain.items, now);
     keeps_type_ = false;
     start_dtype_ = Dtype::f32;
-    return now ? *now : image(wanted);
+    if (!now) return image(wanted);
+    // What the chain that it meets reads.
+    if (whole(now->dtype) && !whole(wanted)) now = add(patterns::op(Dequantize).items[0], Dequantize, now);
+    if (now->dtype != wanted && !whole(wanted)) now = add(patterns::op(TypeCast).items[0], TypeCast, now);
+    return *now;
   }
 
   logical_tensor add(const Item& item, OpKind kind, const std::optional<logical_tensor>& now) {
@@ -99,13 +115,12 @@ class Sampler {
       in[entry] = *now;
     else if (item.sides.empty() || item.sides[0].first != entry)
       in[entry] = image(dtype);
+    const bool weights = (Convolution | ConvTranspose).has(kind);
     for (const auto& [port, chain] : item.sides) {
       const int at = port == patterns::kOther ? 1 - entry : port;
       if (at >= static_cast<int>(op_def(kind).inputs.size())) continue;
       // Weights of convolutions have a shape of their own.
-      start_dims_ = at == 1 && (kind == Convolution || kind == ConvTranspose) ? Dims{4, 4, 3, 3}
-                    : now                                                     ? now->dims
-                                                                              : kImage;
+      start_dims_ = at == 1 && weights ? Dims{4, 4, 3, 3} : now ? now->dims : kImage;
       in[at] = side(chain, dtype);
       start_dims_ = kImage;
     }
@@ -140,11 +155,24 @@ class Sampler {
     const int64_t channels = x.dims[1];
     logical_tensor out = fresh(x.dtype, x.dims);
     switch (made.kind) {
-      case MatMul: in.try_emplace(1, fresh(x.dtype, {x.dims[0], x.dims[1], x.dims[3], 6})); break;
+      case MatMul:
+        if (entry == 0)
+          in.try_emplace(1, fresh(x.dtype, {x.dims[0], x.dims[1], x.dims[3], 6}));
+        else
+          in.try_emplace(0, fresh(x.dtype, {x.dims[0], x.dims[1], 6, x.dims[2]}));
+        out.dims[2] = in[0].dims[2];
+        out.dims[3] = in[1].dims[3];
+        break;
+      case ConvolutionBackwardData:
+      case ConvTransposeBackwardData:
+      case ConvolutionBackwardWeights:
+      case ConvTransposeBackwardWeights: convolution_gradient(made, in, x, out); break;
       case Convolution:
       case ConvTranspose: {
         const bool transposed = kTransposedLists.has(made.kind);
-        in.try_emplace(1, fresh(x.dtype, {4, channels, 3, 3}));
+        const bool depthwise = depthwise_ && !ops_.empty();
+        in.try_emplace(1, fresh(x.dtype, {4, depthwise ? 1 : channels, 3, 3}));
+        if (depthwise) made.set_attr(Attr::groups, channels);
         spatial(made, 3, 1, 1, false);
         made.set_attr(Attr::weights_format, std::string(transposed ? "IOX" : "OIX"));
         out.dims[1] = in[1].dims[transposed ? 1 : 0];
@@ -209,6 +237,19 @@ class Sampler {
         in.try_emplace(0, fresh(Dtype::boolean, x.dims));
         in.try_emplace(entry == 1 ? 2 : 1, fresh(x.dtype, coin() ? x.dims : Dims{1}));
         break;
+      case StaticReshape:
+        std::swap(out.dims[2], out.dims[3]);
+        made.set_attr(Attr::shape, std::vector<int64_t>(out.dims.begin(), out.dims.end()))
+            .set_attr(Attr::special_zero, false);
+        break;
+      case StaticTranspose:
+        std::swap(out.dims[2], out.dims[3]);
+        made.set_attr(Attr::order, std::vector<int64_t>{0, 1, 3, 2});
+        break;
+      case Dropout:
+        for (int p : {1, 2}) in.try_emplace(p, fresh(Dtype::s64, {1}));
+        in.try_emplace(3, fresh(Dtype::f32, {1}));
+        break;
       case TypeCast: out.dtype = x.dtype == Dtype::f32 ? Dtype::bf16 : Dtype::f32; break;
       case Quantize:
       case Dequantize:
@@ -245,6 +286,19 @@ class Sampler {
       if (made.kind == LayerNorm) made.set_attr(Attr::keep_stats, false);
       for (int p = 1; p <= (made.kind == LayerNorm ? 2 : 1); ++p) in.try_emplace(p, fresh(Dtype::f32, row));
     }
+  }
+
+  /// Both gradients read the gradient of a result as large as the source.
+  void convolution_gradient(op& made, std::map<int, logical_tensor>& in, const logical_tensor& x, logical_tensor& out) {
+    const bool weights = (ConvolutionBackwardWeights | ConvTransposeBackwardWeights).has(made.kind);
+    const Dims filter{4, x.dims[1], 3, 3};
+    spatial(made, 3, 1, 1, false);
+    made.set_attr(Attr::weights_format, std::string(kTransposedLists.has(made.kind) ? "IOX" : "OIX"));
+    in.try_emplace(weights ? 0 : 1, fresh(x.dtype, weights ? x.dims : filter));
+    if (weights) out.dims = filter;
+    if (weights || made.kind == ConvolutionBackwardData)
+      made.set_attr(weights ? Attr::weights_shape : Attr::dst_shape,
+                    std::vector<int64_t>(out.dims.begin(), out.dims.end()));
   }
 
   void pooling(op& made, std::map<int, logical_tensor>& in, const logical_tensor& x, logical_tensor& out) {
@@ -287,6 +341,7 @@ class Sampler {
   uint64_t next_id_ = 100;
   std::map<std::string_view, logical_tensor> names_;
   std::vector<op> ops_;
+  bool depthwise_ = false;                       // convolutions behind the first have one group a channel
   bool keeps_type_ = false;                      // the chain feeds an operator that reads one type
   std::vector<logical_tensor> further_outputs_;  // of the operator being made
 };

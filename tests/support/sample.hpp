@@ -14,3 +14,10 @@ namespace partita::test {
 std::vector<op> sample(const patterns::Pattern& pattern, uint64_t seed);
 
 }  // namespace partita::test
+
+namespace partita::patterns {
+
+/// Chains that the rule must make one group of, by the name the group gets.
+const std::vector<Pattern>& neighbourhoods();
+
+}  // namespace partita::patterns

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention and its gradient, in whatever spelling of scales, masks, dropout, casts and quantization lies between the
+// matrix products. What only feeds these (dequantized keys, reshapes, mask positions) and what follows joins by rule.
+#include "passes/patterns/sets.hpp"
+#include "passes/patterns/tables.hpp"
+
+namespace partita::patterns {
+namespace {
+
+/// Scales, masks, casts, layout changes, dropout and rounding to integers and back.
+Pat between_products() {
+  const OpSet kinds = (kElementwise - kWidening - kNarrowing) | StaticReshape | StaticTranspose | Reorder | Dropout;
+  return many(either({op(kinds), op(Quantize) >> op(Dequantize)}));
+}
+
+}  // namespace
+
+std::vector<Pattern> attention_patterns() {
+  const OpSet scaled = kPostOp | Select | TypeCast | Dropout;
+  return {
+      {.name = "attention",
+       .text =
+           "a matrix product (scores), softmax, and the matrix product with the values, with all that lies between: "
+           "scale, masks, dropout, casts, quantization, transposes",
+       .chain = op(MatMul) >> between_products() >> op(SoftMax) >> between_products() >> op(MatMul),
+       .inner_outputs = true},
+      {.name = "attention_backward",
+       .text = "the gradient of attention from recomputed scores: probabilities as an exponential of scores and "
+               "statistics, the gradients of values, probabilities, queries and keys",
+       .chain = op(MatMul) >> many(scaled) >> op(Exp) >> bind("probabilities") >> many(scaled - kBinary) >>
+                op(Multiply).other(op(MatMul) >> many(scaled)) >> many(scaled) >> bind("diff_scores") >> op(MatMul),
+       .with = {same("diff_scores") >> op(MatMul),
+                same("probabilities") >> many(TypeCast | Dropout | Multiply) >> maybe(op(MatMul))},
+       .inner_outputs = true},
+      {.name = "attention_backward_softmax",
+       .text =
+           "the gradient of attention with SoftMaxBackward: the gradients of values, probabilities, queries and keys",
+       .chain = op(MatMul).in(0, bind("diff_dst")) >> many(scaled) >> op(SoftMaxBackward).at(0) >> many(scaled) >>
+                bind("diff_scores") >> op(MatMul),
+       .with = {same("diff_scores") >> op(MatMul), same("diff_dst") >> maybe(op(MatMul).at(1))},
+       .inner_outputs = true},
+      {.name = "gated_mlp",
+       .text = "two matrix products of one source, the gate with its activation multiplied with the other, and the "
+               "matrix product of the result",
+       .chain = op(MatMul).in(0, bind("src")) >> many(kPostOp | TypeCast) >>
+                op(kBinary).other(op(MatMul).in(0, same("src")) >> many(kUnary | TypeCast)) >>
+                many(kPostOp | TypeCast) >> op(MatMul).at(0),
+       .inner_outputs = true},
+  };
+}
+
+}  // namespace partita::patterns

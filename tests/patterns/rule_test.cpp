@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rule behind the patterns: what it joins, why it does not, and its promises on random and on very large graphs.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "passes/claims.hpp"
+#include "passes/patterns/sets.hpp"
+#include "src/base/text.hpp"
+#include "tests/support/graph_text.hpp"
+#include "tests/support/random_graph.hpp"
+
+namespace partita::test {
+namespace {
+
+using enum OpKind;
+
+graph made_of(const std::vector<op>& ops) {
+  graph g;
+  for (const op& o : ops) EXPECT_TRUE(g.add_op(o).ok());
+  const Status finalized = g.finalize();
+  EXPECT_TRUE(finalized.ok()) << finalized.text();
+  return g;
+}
+
+/// Every operator once, inputs of a partition made by those before it, no group of the rule above its limit.
+void expect_sound(const FinalGraph& form, const std::vector<Partition>& partitions) {
+  std::map<uint64_t, size_t> group;
+  for (size_t p = 0; p < partitions.size(); ++p) {
+    EXPECT_LE(partitions[p].ops.size(), kRuleLimit);
+    for (const op& o : partitions[p].ops) EXPECT_TRUE(group.emplace(o.id, p).second) << "twice: op " << o.id;
+  }
+  ASSERT_EQ(group.size(), form.ops.size());
+  for (const Value& v : form.values) {
+    if (v.producer < 0) continue;
+    const size_t made = group.at(form.ops[static_cast<size_t>(v.producer)].id);
+    for (const Use& use : v.uses) ASSERT_LE(made, group.at(form.ops[static_cast<size_t>(use.op)].id));
+  }
+}
+
+/// The reason not to join the operator of that id with what makes its input.
+std::string reason(std::string_view text, uint64_t id) {
+  const graph g = final_graph_of(text);
+  std::vector<PatternNote> notes;
+  (void)partition_graph(*g.form(), {}, &notes);
+  for (const PatternNote& note : notes)
+    if (note.pattern == kRule && note.op == id) return note.refusal.reason;
+  return "none";
+}
+
+TEST(rule, names_the_operator_and_the_reason) {
+  const std::string product = "%2: f32[4,4] = MatMul(%0: f32[4,4], %1: f32[4,4]); ";
+  EXPECT_EQ(reason(product + "%3: f32[4,4] = ReLU(%2); %4: f32[4,4] = MatMul(%3, %1)", 3),
+            "not with op 2 (ReLU): no pattern joins it with what is before it");
+  EXPECT_EQ(reason(product + "%3: f32[4,4] = ReLU(%2); %4: f32[4,4] = MatMul(%3, %1); %5: f32[4,4] = Add(%3, %4)", 4),
+            "not with op 2 (ReLU): it also waits for op 3 (MatMul), which another group computes before");
+  EXPECT_EQ(reason(product + "%3: f32[4,4] = Wildcard(%2)", 2),
+            "not with op 1 (MatMul): nothing is known of a Wildcard");
+  EXPECT_EQ(reason(product + "%3: s8[4,4] = Quantize(%2) {scales=[1]}; %4: f32[4,4] = Dequantize(%3) {scales=[1]}", 3),
+            "not with op 2 (Quantize): integers are smaller to hand over than what it makes of them");
+  EXPECT_EQ(reason("%1: f32[4,4] = ReLU(%0: f32[4,4]); %2: f32[4,4] = MatMul(%1, %8: f32[4,4]); "
+                   "%3: f32[4,4] = MatMul(%1, %9: f32[4,4])",
+                   3),
+            "not with op 1 (ReLU): its results are read by several groups");
+}
+
+TEST(rule, a_value_for_many_readers_ties_none) {
+  std::string text = "%1: f32[1] = Abs(%0: f32[1])";
+  for (int i = 0; i < 40; ++i) text += str("; %", 10 + i, ": f32[4] = Multiply(%1, %", 100 + i, ": f32[4])");
+  const graph g = final_graph_of(text);
+  EXPECT_EQ(partition_graph(*g.form(), {}).size(), 41u);
+  EXPECT_EQ(reason(text, 2), "not with op 1 (Abs): too many operators read the value to fuse with all of them");
+}
+
+TEST(rule, an_end_belongs_to_what_it_reads_and_keeps_it) {
+  std::vector<op> ops = ops_of("%1: f32[4] = Abs(%0: f32[4]); %2: f32[4] = Exp(%1)");
+  ops.push_back(op(3, End).add_input(ops[0].outputs[0]));
+  const graph g = made_of(ops);
+  const auto partitions = partition_graph(*g.form(), {});
+  ASSERT_EQ(partitions.size(), 1u);
+  EXPECT_TRUE(partitions[0].supported);
+  ASSERT_EQ(partitions[0].outputs.size(), 2u);
+  EXPECT_EQ(partitions[0].outputs[0].id, 1u);
+}
+
+TEST(rule, what_only_a_later_group_reads_goes_there) {
+  // The scaled momentum meets the gradient of the weights.
+  EXPECT_EQ(partition_text("%2: f32[4] = Multiply(%0: f32[4], %1: f32[1]); "
+                           "%5: f32[4,4] = MatMul(%3: f32[4,4], %4: f32[4,4]); %6: f32[4,4] = Add(%5, %2)"),
+            "[matmul_neighbourhood: 1,2,3]");
+}
+
+TEST(rule, random_graphs_stay_sound) {
+  size_t ops = 0, groups = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE(str("seed ", seed));
+    Random random(seed);
+    const graph g = made_of(random_graph(random, static_cast<int>(random.whole(2, 120))).ops);
+    const auto partitions = partition_graph(*g.form(), {});
+    expect_sound(*g.form(), partitions);
+    ops += g.ops().size();
+    groups += partitions.size();
+    ASSERT_FALSE(testing::Test::HasFailure());
+  }
+  EXPECT_LT(groups * 2, ops) << "the rule joins too little for this test to mean much";
+}
+
+op binary(OpKind kind, uint64_t id, uint64_t a, uint64_t b) {
+  const Dims dims{4, 4};
+  return op(id, kind)
+      .add_input(logical_tensor(a, Dtype::f32, dims))
+      .add_input(logical_tensor(b, Dtype::f32, dims))
+      .add_output(logical_tensor(id, Dtype::f32, dims));
+}
+
+/// Graphs of 100,000 operators: a chain, a chain of diamonds, products whose inputs come from far back (as activations
+/// in training do), the same written backwards. Each takes a moment; anything worse than linear takes minutes.
+TEST(rule, large_graphs_are_partitioned_in_linear_time_and_without_recursion) {
+  constexpr uint64_t kOps = 100000, kFirst = 10, kEnd = kFirst + kOps;
+  std::vector<std::vector<op>> graphs(4);
+  for (uint64_t i = kFirst; i < kEnd; ++i) {
+    graphs[0].push_back(binary(Add, i, i - 1, 1));
+    graphs[1].push_back(binary(Multiply, i, i - 1, std::max<uint64_t>(i - 2, 1)));
+    const bool product = i % 7 == 0;
+    const uint64_t mirrored = kFirst + kEnd - i;
+    graphs[2].push_back(binary(product ? MatMul : Add, i, i - 1, mirrored < i ? mirrored : 1));
+  }
+  graphs[3].assign(graphs[2].rbegin(), graphs[2].rend());
+  for (const auto& ops : graphs) {
+    const graph g = made_of(ops);
+    const auto partitions = partition_graph(*g.form(), {});
+    expect_sound(*g.form(), partitions);
+    EXPECT_LT(partitions.size(), kOps / 3);
+  }
+}
+
+}  // namespace
+}  // namespace partita::test
