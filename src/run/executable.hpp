@@ -8,6 +8,7 @@
 #include "partita/status.hpp"
 #include "partita/tensor.hpp"
 #include "passes/program.hpp"
+#include "src/run/kept_constants.hpp"
 
 namespace partita {
 
@@ -15,6 +16,8 @@ struct Executable {
   Program program;
   std::vector<ShapeCheck> checks;
   std::vector<logical_tensor> inputs, outputs;  ///< ports, all fields known
+  /// What the constant cache keeps for it; null where it has no constants.
+  std::shared_ptr<KeptConstants> kept;
   int threads = 1;                              ///< most threads it may run on: scratch was sized for them
 };
 
