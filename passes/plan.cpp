@@ -61,8 +61,7 @@ size_t place(std::vector<Lifetime> list, Program& p) {
 
 size_t most_operands(const Program& p) {
   size_t most = 0;
-  for (const Step& step : p.steps)
-    most = std::max(most, step.in.size() + step.out.size() + step.run.packs.size());
+  for (const Step& step : p.steps) most = std::max(most, step.in.size() + step.out.size() + step.run.packs.size());
   return most;
 }
 

@@ -52,7 +52,7 @@ struct Program {
   size_t arena_bytes = 0;
   size_t scratch_offset = 0, pointers_offset = 0;
   size_t addresses = 0;  ///< how many an execution needs: of the buffers, and of the operands of one step or the inputs
-  size_t kept_bytes = 0;  ///< what the constant cache keeps for one set of constant inputs
+  size_t kept_bytes = 0;                               ///< what the constant cache keeps for one set of constant inputs
   std::vector<std::pair<uint64_t, uint64_t>> inplace;  ///< tensor ids (input, output) that may share memory
 };
 
@@ -63,8 +63,8 @@ std::string text_of(const Step& step);
 Result<Program> lower(const Subgraph& graph, const Target& target);
 /// Whether a skeleton step (pooling, softmax, ..) that became `joined` with a loop shall replace it and the loop.
 using JoinRule = std::function<bool(const Problem& joined, const Problem& plain)>;
-/// Joins loops with the loops they read from, and with the skeleton steps they stand in front of or behind, so that data
-/// is walked once.
+/// Joins loops with the loops they read from, and with the skeleton steps they stand in front of or behind, so that
+/// data is walked once.
 void fuse_loops(Program& program, const JoinRule& shall_join);
 /// The same where kernels of the target take the joined step; never at the price of a slow kernel.
 void fuse_loops(Program& program, const Target& target);

@@ -23,8 +23,7 @@ Status run_step(const Program& p, const Step& step, void** pointers, std::byte* 
   for (int b : step.out) *next++ = pointers[b];
   void** const packed = next;
   if (kept)
-    for (size_t at : step.packs_at)
-      *next++ = at == Step::kNotKept ? nullptr : const_cast<std::byte*>(kept) + at;
+    for (size_t at : step.packs_at) *next++ = at == Step::kNotKept ? nullptr : const_cast<std::byte*>(kept) + at;
   Status s = step.run.call({{arguments, step.in.size()},
                             {arguments + step.in.size(), step.out.size()},
                             arena ? arena + p.scratch_offset : nullptr,
@@ -47,8 +46,8 @@ Status make_kept(const Program& p, void** pointers, std::byte* arena, std::byte*
     for (size_t k = 0; k < step.packs_at.size(); ++k) {
       if (step.packs_at[k] == Step::kNotKept) continue;
       const Pack& pack = step.run.packs[k];
-      Status s = pack.make(pointers[step.in[pack.port]], kept + step.packs_at[k],
-                           arena ? arena + p.scratch_offset : nullptr);
+      Status s =
+          pack.make(pointers[step.in[pack.port]], kept + step.packs_at[k], arena ? arena + p.scratch_offset : nullptr);
       if (!s.ok()) return std::move(s).at(step.picked.kernel->name);
     }
   return {};

@@ -135,8 +135,8 @@ void Around::argument(PrimitiveRun& run, int arg, const Factor& factor, bool int
 }
 
 void Around::arguments(const dnnl::primitive_desc_base& desc, PrimitiveRun& run, std::vector<Operand>& list) const {
-  for (const auto& [arg, front] : {std::pair{DNNL_ARG_SRC, &product_.src_front},
-                                   std::pair{DNNL_ARG_WEIGHTS, &product_.weights_front}}) {
+  for (const auto& [arg, front] :
+       {std::pair{DNNL_ARG_SRC, &product_.src_front}, std::pair{DNNL_ARG_WEIGHTS, &product_.weights_front}}) {
     if (!*front) continue;
     if ((*front)->scale) argument(run, DNNL_ARG_ATTR_SCALES | arg, *(*front)->scale, false, list);
     if ((*front)->zero_point) argument(run, DNNL_ARG_ATTR_ZERO_POINTS | arg, *(*front)->zero_point, true, list);

@@ -162,12 +162,12 @@ const char* plan_transposed(const Problem& problem, const Target& target, Primit
   const Descs have{desc_of(roles.wide), desc_of(roles.narrow), desc_of(weights)};
   const memory::desc bias = bias_desc(problem);
   using Desc = dnnl::deconvolution_forward::primitive_desc;
-  return plan_forward<Desc>(
-      problem, target, run, product, roles, have, roles.wide, true,
-      [&](const Descs& d, const Windows& w, const dnnl::primitive_attr& attr) {
-        return Desc(cpu_engine(), prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct, d.narrow,
-                    d.weights, bias, d.wide, w.strides, w.dilations, w.begin, w.end, attr, kAllowEmpty);
-      });
+  return plan_forward<Desc>(problem, target, run, product, roles, have, roles.wide, true,
+                            [&](const Descs& d, const Windows& w, const dnnl::primitive_attr& attr) {
+                              return Desc(cpu_engine(), prop_kind::forward_inference,
+                                          dnnl::algorithm::deconvolution_direct, d.narrow, d.weights, bias, d.wide,
+                                          w.strides, w.dilations, w.begin, w.end, attr, kAllowEmpty);
+                            });
 }
 
 }  // namespace

@@ -41,7 +41,8 @@ int column_axis(const Problem& problem, const TensorDesc& b) {
 dnnl::primitive_attr attr_of(const Problem& problem, const Target& target, const Product& product) {
   dnnl::primitive_attr attr = math_attr(target);
   attr.set_accumulation_mode(accumulation_of(problem.attrs));
-  const bool decompresses = product.weights_front && !is_floating(product.weights.dtype) && is_floating(product.src.dtype);
+  const bool decompresses =
+      product.weights_front && !is_floating(product.weights.dtype) && is_floating(product.src.dtype);
   if (!decompresses) return attr;
   // integers that stand for numbers are multiplied in the type of the other side
   const Dtype type = product.src.dtype;

@@ -118,7 +118,8 @@ class Chain {
     if (is_round(ops.back())) return ops.pop_back();
     if (ops.size() < 2 || !is_round(ops[ops.size() - 2])) return;
     const PostOp last = ops.back();
-    if (last.algorithm != algorithm::eltwise_linear || last.alpha != 1 || last.beta != std::nearbyint(last.beta)) return;
+    if (last.algorithm != algorithm::eltwise_linear || last.alpha != 1 || last.beta != std::nearbyint(last.beta))
+      return;
     ops.resize(ops.size() - 2);
     linear(last.alpha, last.beta);
   }
@@ -162,9 +163,9 @@ class Chain {
         if (!r_.depends(x) || !r_.depends(gate)) continue;
         if (r_.same(x, gate)) return std::pair{x, PostOp{algorithm::eltwise_square, 0, 0, -1}};
         if (r_.is(gate, ExprOp::sigmoid))
-          if (const auto k = r_.multiple(r_.a(gate), x)) return std::pair{x, PostOp{algorithm::eltwise_swish, *k, 0, -1}};
-        if (is_hard_gate(gate, x))
-          return std::pair{x, PostOp{algorithm::eltwise_hardswish, 1.0f / 6, 0.5f, -1}};
+          if (const auto k = r_.multiple(r_.a(gate), x))
+            return std::pair{x, PostOp{algorithm::eltwise_swish, *k, 0, -1}};
+        if (is_hard_gate(gate, x)) return std::pair{x, PostOp{algorithm::eltwise_hardswish, 1.0f / 6, 0.5f, -1}};
       }
     if (r_.is(v, ExprOp::select) && r_.is(r_.a(v), ExprOp::gt) && r_.is_constant(r_.b(r_.a(v)), 0)) {
       const Value x = r_.b(v), other = r_.c(v);
@@ -261,8 +262,8 @@ class Chain {
     if (!shifted) return with_tensor(op, operand.operand, value_is_left);
     const Factor scale = operand.scale.value_or(Factor{1, -1}), zero = operand.zero_point.value_or(Factor{0, -1});
     if (scale.operand >= 0 || zero.operand >= 0 || scale.value == 0 || !std::isfinite(1 / scale.value)) return false;
-    return linear(1 / scale.value, 0) && linear(1, -zero.value) &&
-           with_tensor(ExprOp::add, operand.operand, true) && linear(scale.value, 0);
+    return linear(1 / scale.value, 0) && linear(1, -zero.value) && with_tensor(ExprOp::add, operand.operand, true) &&
+           linear(scale.value, 0);
   }
 
   bool with_tensor(ExprOp op, int operand, bool value_is_left) {

@@ -17,8 +17,9 @@ struct PostOp {
   int operand = -1;  ///< of the problem; -1: element-wise on the value alone
 };
 
-/// The result of the product, post-operation by post-operation, as `back` stores it. Roundings to 16-bit types on the way are left out, as
-/// oneDNN keeps f32 there. Empty list where `back` is empty; nullopt where oneDNN has no such operation.
+/// The result of the product, post-operation by post-operation, as `back` stores it. Roundings to 16-bit types on the
+/// way are left out, as oneDNN keeps f32 there. Empty list where `back` is empty; nullopt where oneDNN has no such
+/// operation.
 std::optional<std::vector<PostOp>> post_ops_of(const Problem& problem);
 
 /// A number that is known, or the operand that holds it.
@@ -67,8 +68,8 @@ class Around {
          const ScaleAxis& scales)
       : problem_(problem), product_(product), dst_(dst), operands_(std::move(operands)), scales_(scales) {}
 
-  /// False where scales or zero points lie in a way that primitives do not take. `free`: the result's layout is left to the
-  /// primitive, and so is that of the operands.
+  /// False where scales or zero points lie in a way that primitives do not take. `free`: the result's layout is left to
+  /// the primitive, and so is that of the operands.
   bool describe(dnnl::primitive_attr& attr, bool free) const;
   void arguments(const dnnl::primitive_desc_base& desc, PrimitiveRun& run, std::vector<Operand>& arguments) const;
 

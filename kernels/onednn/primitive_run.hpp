@@ -19,9 +19,9 @@ const dnnl::engine& cpu_engine();
 struct Place {
   enum class Of : uint8_t { in, out, scratch, own, packed };
   Of of = Of::scratch;
-  size_t index = 0;  ///< port; packed: number of the pack
-  size_t offset_bytes = 0;  ///< packed: in the scratch memory, where nobody gives the packed form
-  bool constant = false;  ///< in: the same content in every execution
+  size_t index = 0;            ///< port; packed: number of the pack
+  size_t offset_bytes = 0;     ///< packed: in the scratch memory, where nobody gives the packed form
+  bool constant = false;       ///< in: the same content in every execution
   const void* data = nullptr;  ///< own: kept with the run
 };
 

@@ -114,8 +114,7 @@ Status run_on_copies(const Copies& copies, const Run& inner, const RunArgs& args
     in[copy.port] = floats;
   }
   for (const Copy& copy : copies.out) out[copy.port] = scratch + copy.offset_bytes;
-  PT_TRY(inner.call({{in.data(), args.in.size()}, {out.data(), args.out.size()}, scratch + copies.bytes,
-                     args.packed}));
+  PT_TRY(inner.call({{in.data(), args.in.size()}, {out.data(), args.out.size()}, scratch + copies.bytes, args.packed}));
   for (const Copy& copy : copies.out) {
     copy_from_floats(copy.copy, static_cast<const float*>(out[copy.port]), copy.user, args.out[copy.port]);
   }

@@ -4,8 +4,9 @@
 //   skeleton step -> loop       =>  the step with the loop's expression behind it
 //   loop -> skeleton step       =>  the step with the loop's expression in front of it
 // Skeleton steps are poolings, resamplings, softmax and normalisations, which read one main input and make one main
-// result, and products (convolution, matmul), which read two. A value between them that is used elsewhere is still stored, in the same walk; otherwise it never reaches
-// memory. Values keep the rounding of their data type (ExprOp::cast), so fused and unfused programs give the same bits.
+// result, and products (convolution, matmul), which read two. A value between them that is used elsewhere is still
+// stored, in the same walk; otherwise it never reaches memory. Values keep the rounding of their data type
+// (ExprOp::cast), so fused and unfused programs give the same bits.
 #include <algorithm>
 #include <set>
 
@@ -72,14 +73,17 @@ class Fuser {
   Fuser(Program& program, const JoinRule& shall_join) : p_(program), shall_join_(shall_join) {}
 
   void run() {
-    for (size_t reader = 1; reader < p_.steps.size();) {
-      const size_t before = p_.steps.size();
-      if (is_conversion(p_.steps[reader])) try_reader(reader);
-      reader = p_.steps.size() < before ? 1 : reader + 1;
-    }
+    for (size_t reader = 1; reader < p_.steps.size();)
+      reader = is_conversion(p_.steps[reader]) && try_reader(reader) ? 1 : reader + 1;
     // before loops join each other: what makes numbers of narrow tensors belongs to the product that reads them
     for (size_t reader = 0; reader < p_.steps.size(); ++reader)
       if (is_product(p_.steps[reader].problem.step)) reader = join_fronts(reader);
+    // and a narrow summand of the loop behind it is read as it is, too
+    for (size_t reader = 1; reader < p_.steps.size();) {
+      const auto& r = p_.steps[reader];
+      const bool joins = r.problem.step == StepKind::loop && try_reader(reader, is_dequantization);
+      reader = joins ? 1 : reader + 1;
+    }
     for (size_t reader = 1; reader < p_.steps.size();)
       if (!try_reader(reader))
         ++reader;
@@ -98,6 +102,27 @@ class Fuser {
     };
     return std::all_of(s.problem.back.code.begin(), s.problem.back.code.end(), moves);
   }
+
+  /// Makes numbers of one tensor of 8-bit integers.
+  static bool is_dequantization(const Step& s) {
+    if (s.problem.step != StepKind::loop || s.out.size() != 1 || s.in.empty()) return false;
+    const Dtype from = s.problem.in[0].dtype;
+    const auto scales = [](const Instr& in) {
+      switch (in.op) {
+        case ExprOp::load:
+        case ExprOp::constant:
+        case ExprOp::sub:
+        case ExprOp::mul:
+        case ExprOp::cast:
+        case ExprOp::store: return true;
+        default: return false;
+      }
+    };
+    return (from == Dtype::s8 || from == Dtype::u8) &&
+           std::all_of(s.problem.back.code.begin(), s.problem.back.code.end(), scales);
+  }
+
+  static bool is_any(const Step&) { return true; }
 
   /// Joins step `reader`, a product, with the loops that make its two inputs, where its kernels read their sources
   /// instead. A loop whose result is needed elsewhere stays beside. Returns where the product stands then.
@@ -155,8 +180,8 @@ class Fuser {
     front.result = as_loaded(front, stored_value(m.problem.back, 0, first.run()), m.problem.out[0].dtype);
   }
 
-  /// Tries to join step `reader` with a step that makes one of its inputs.
-  bool try_reader(size_t reader) {
+  /// Tries to join step `reader` with a step that makes one of its inputs, one that `wanted` takes.
+  bool try_reader(size_t reader, bool (*wanted)(const Step&) = is_any) {
     const Step& r = p_.steps[reader];
     for (size_t k = 0; k < r.in.size(); ++k) {
       const int b = r.in[k];
@@ -164,6 +189,7 @@ class Fuser {
         continue;
       for (size_t maker = 0; maker < reader; ++maker) {
         if (!p_.steps[maker].writes(b)) continue;
+        if (!wanted(p_.steps[maker])) break;
         if (join_behind(maker, reader) || join_in_front(maker, reader, b)) return true;
         break;
       }

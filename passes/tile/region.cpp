@@ -111,13 +111,12 @@ class Finder {
   }
 
   bool touches(int b, bool writing) const {
-    return std::any_of(steps_.begin(), steps_.end(), [&](size_t s) {
-      return writing ? p_.steps[s].writes(b) : p_.steps[s].reads(b);
-    });
+    return std::any_of(steps_.begin(), steps_.end(),
+                       [&](size_t s) { return writing ? p_.steps[s].writes(b) : p_.steps[s].reads(b); });
   }
 
-  /// Classes of the axes of `steps_` and of the values between them. False where a value is made and read in the region by views
-  /// that do not fit each other.
+  /// Classes of the axes of `steps_` and of the values between them. False where a value is made and read in the region
+  /// by views that do not fit each other.
   bool classify() {
     classes_ = {};
     space_.assign(p_.steps.size(), {});
@@ -219,9 +218,8 @@ class Finder {
       const bool depends = std::any_of(step.in.begin(), step.in.end(), [&](int b) { return behind.count(b) > 0; });
       if (inside && depends) return false;
       if (inside) continue;
-      const bool after = depends || std::any_of(step.in.begin(), step.in.end(), [&](int b) {
-                           return b != Step::kNoBuffer && touches(b, true);
-                         });
+      const bool after = depends || std::any_of(step.in.begin(), step.in.end(),
+                                                [&](int b) { return b != Step::kNoBuffer && touches(b, true); });
       if (after) behind.insert(step.out.begin(), step.out.end());
     }
     return true;
@@ -260,8 +258,8 @@ class Finder {
   std::vector<std::optional<Walk>> walks_;
   std::vector<size_t> steps_;
   Classes classes_;
-  std::vector<std::vector<int>> space_;      // of each step: the axes of its space
-  std::map<int, std::vector<int>> buffer_;   // of each value made in the region: its axes
+  std::vector<std::vector<int>> space_;     // of each step: the axes of its space
+  std::map<int, std::vector<int>> buffer_;  // of each value made in the region: its axes
 };
 
 }  // namespace

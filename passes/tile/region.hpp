@@ -16,8 +16,8 @@ struct TileAxis {
 };
 
 struct Region {
-  std::vector<size_t> steps;  ///< in order
-  std::vector<Walk> walks;    ///< of each of them
+  std::vector<size_t> steps;   ///< in order
+  std::vector<Walk> walks;     ///< of each of them
   std::vector<TileAxis> axes;  ///< outermost first
   /// Of each step, for each axis of its space: the number of the tile axis, or -1.
   std::vector<std::vector<int>> tiled;
@@ -34,8 +34,8 @@ struct Region {
 /// The region around the largest temporary between two products; nothing where there is none.
 std::optional<Region> find_region(const Program& program);
 
-/// Which axis of `buffer` each axis of a view of it moves along; -1 where it repeats or has size 1. Nothing where the view is no
-/// permutation of whole axes.
+/// Which axis of `buffer` each axis of a view of it moves along; -1 where it repeats or has size 1. Nothing where the
+/// view is no permutation of whole axes.
 std::optional<std::vector<int>> axes_of_view(const TensorDesc& view, const logical_tensor& buffer);
 
 }  // namespace partita

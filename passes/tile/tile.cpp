@@ -14,7 +14,9 @@ namespace partita {
 namespace {
 
 const char* refuse_tiles(const Problem&, const Target&) { return "made by the tile pass only"; }
-Result<Run> make_tiles(const Problem&, const Target&) { return fail(Code::unimplemented, "made by the tile pass only"); }
+Result<Run> make_tiles(const Problem&, const Target&) {
+  return fail(Code::unimplemented, "made by the tile pass only");
+}
 
 constexpr Kernel kTiles = {"tiles_any_program", StepKind::tiles, Isa::any, refuse_tiles, make_tiles};
 

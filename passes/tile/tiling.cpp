@@ -36,8 +36,8 @@ class Sizes {
     return n;
   }
 
-  /// Bytes of the pieces that are alive at once: what the hungriest step reads and writes of them, two products' worth at
-  /// most once loops are fused.
+  /// Bytes of the pieces that are alive at once: what the hungriest step reads and writes of them, two products' worth
+  /// at most once loops are fused.
   int64_t alive(const std::vector<int64_t>& extents) const {
     int64_t most = 0;
     for (size_t s : r_.steps) {
@@ -60,7 +60,8 @@ class Sizes {
     return sum;
   }
 
-  /// Bytes of inputs that do not move with the last tile axis, all tiles of the other axes together (`each` false) or for one.
+  /// Bytes of inputs that do not move with the last tile axis, all tiles of the other axes together (`each` false) or
+  /// for one.
   int64_t repeated(bool each) const {
     const int last = static_cast<int>(r_.axes.size()) - 1;
     std::set<int> seen;
@@ -108,6 +109,17 @@ int64_t rows_of(int64_t extent, int64_t most) {
   return std::min(extent, ceil_div(ceil_div(extent, parts), 16) * 16);
 }
 
+/// Whether the tile axis cuts matrices, rather than telling them apart.
+bool is_matrix_axis(const Program& program, const Region& region, int axis) {
+  for (size_t i = 0; i < region.steps.size(); ++i) {
+    const Problem& p = program.steps[region.steps[i]].problem;
+    if (p.step != StepKind::matmul) continue;
+    const auto rank = static_cast<size_t>(p.out[0].dims.size());
+    if (region.tiled[i][rank - 2] == axis || region.tiled[i][rank - 1] == axis) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::optional<std::vector<int64_t>> tiling_of(const Program& program, const Region& region) {
@@ -116,13 +128,15 @@ std::optional<std::vector<int64_t>> tiling_of(const Program& program, const Regi
   const size_t last = region.axes.size() - 1;
   std::vector<int64_t> extents(region.axes.size(), 1);
   const int64_t budget = cache_bytes() / 2, extent = region.axes[last].extent;
-  const int64_t each = std::max<int64_t>(sizes.alive(extents), 1);
-  extents[last] = std::min(extent, std::max<int64_t>(budget / each, 1));
-  const int64_t others = sizes.tiles(extents) / ceil_div(extent, extents[last]);
-  if (extents[last] < extent || others < kWantedTiles)
-    extents[last] = rows_of(extent, std::min(extents[last], ceil_div(extent * others, kWantedTiles)));
+  const bool rows = is_matrix_axis(program, region, static_cast<int>(last));
+  if (rows) {
+    const int64_t others = sizes.tiles(extents) / extent;
+    const int64_t most = budget / std::max<int64_t>(sizes.alive(extents), 1);
+    extents[last] = rows_of(extent, std::min(most, ceil_div(extent * others, kWantedTiles)));
+  }
   // small matrices: several of them in one tile
-  for (size_t c = last; extents[last] == extent && c-- > 0;)
+  for (size_t c = region.axes.size(); c-- > 0;) {
+    if (rows && (c == last || extents[last] < extent)) continue;
     for (int64_t n = region.axes[c].extent; n > 1; --n) {
       if (region.axes[c].extent % n != 0) continue;
       std::vector<int64_t> larger = extents;
@@ -131,6 +145,8 @@ std::optional<std::vector<int64_t>> tiling_of(const Program& program, const Regi
       extents = larger;
       break;
     }
+    if (extents[c] < region.axes[c].extent) break;  // so that a tile is a run of elements where axes are in order
+  }
   if (sizes.tiles(extents) < 2) return std::nullopt;
   // weights that do not stay in the cache are read again by every tile
   const int64_t parts = ceil_div(extent, extents[last]);

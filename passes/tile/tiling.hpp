@@ -9,8 +9,8 @@
 
 namespace partita {
 
-/// Extents of the tile axes: each divides its axis but for the last one's, whose last tile may be smaller. Nothing where the
-/// region is better run step by step.
+/// Extents of the tile axes: each divides its axis but for the last one's, whose last tile may be smaller. Nothing
+/// where the region is better run step by step.
 std::optional<std::vector<int64_t>> tiling_of(const Program& program, const Region& region);
 
 }  // namespace partita

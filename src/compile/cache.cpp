@@ -70,8 +70,7 @@ class Key {
 
   bool is(const Request& r) const {
     const Partition& p = r.partition;
-    return hash_ == r.hash && threads_ == r.threads && fpmath_ == p.fpmath &&
-           keeps_constants_ == r.keeps_constants &&
+    return hash_ == r.hash && threads_ == r.threads && fpmath_ == p.fpmath && keeps_constants_ == r.keeps_constants &&
            std::ranges::equal(inputs_, r.given.inputs) && std::ranges::equal(outputs_, r.given.outputs) &&
            (partition_ == p.id || (ops_ == p.ops && attrs_ == p.attrs)) && has(r.given.constants);
   }

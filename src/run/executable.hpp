@@ -18,7 +18,7 @@ struct Executable {
   std::vector<logical_tensor> inputs, outputs;  ///< ports, all fields known
   /// What the constant cache keeps for it; null where it has no constants.
   std::shared_ptr<KeptConstants> kept;
-  int threads = 1;                              ///< most threads it may run on: scratch was sized for them
+  int threads = 1;  ///< most threads it may run on: scratch was sized for them
 };
 
 /// Binds tensors by id and runs the steps. `scratchpad`: arena_bytes bytes aligned to 64, or null to take them from the

@@ -21,7 +21,7 @@ struct Cache {
 
   bool reserve(size_t wanted) {
     const size_t limit = megabytes > std::numeric_limits<size_t>::max() / kMegabyte ? std::numeric_limits<size_t>::max()
-                                                                                     : megabytes * kMegabyte;
+                                                                                    : megabytes * kMegabyte;
     size_t now = bytes;
     do {
       if (wanted > limit || now > limit - wanted) return false;

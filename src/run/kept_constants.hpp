@@ -24,8 +24,9 @@ class KeptConstants {
   KeptConstants& operator=(const KeptConstants&) = delete;
 
   class Block;
-  /// The block for these addresses: a kept one, or a new one of `bytes` that `fill` has filled. Null where the cache has
-  /// no room (or none at all), or `fill` failed: then the execution makes everything itself. A hit takes nothing from the heap.
+  /// The block for these addresses: a kept one, or a new one of `bytes` that `fill` has filled. Null where the cache
+  /// has no room (or none at all), or `fill` failed: then the execution makes everything itself. A hit takes nothing
+  /// from the heap.
   std::shared_ptr<const Block> get(std::span<const void* const> addresses, size_t bytes, const allocator& memory,
                                    const std::function<Status(std::byte*)>& fill);
   /// Forgets all blocks; those in use stay until they are given back.

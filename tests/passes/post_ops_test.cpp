@@ -53,17 +53,25 @@ TEST(post_ops, every_activation_behind_every_product) {
 }
 
 TEST(post_ops, chains_with_operands_of_every_shape) {
-  expect_one_step(with_type(str("%3 ", kConvolution, "%4 = Add(%3, %8: f32[2,24,9,9]); %5 = ReLU(%4); %6 = Multiply(%5,"
-                                " %9: f32[1,24,1,1]); %7 = Maximum(%6, %10: f32[1])"), "f32"));
-  expect_one_step(with_type(str("%3 ", kMatmul, "%4 = Divide(%3, %8: f32[1]); %5 = Add(%4, %9: f32[20,40]); %6 = "
-                                "Subtract(%10: f32[3,20,40], %5); %7 = Minimum(%6, %11: f32[40])"), "f32"));
-  expect_one_step(with_type(str("%3 ", kConvolution, "%4 = Sigmoid(%3); %5 = Multiply(%3, %4); %6 = Add(%5, %5)"), "f32"),
-                  2);  // a value added to itself is no post-operation
+  expect_one_step(with_type(str("%3 ", kConvolution,
+                                "%4 = Add(%3, %8: f32[2,24,9,9]); %5 = ReLU(%4); %6 = Multiply(%5,"
+                                " %9: f32[1,24,1,1]); %7 = Maximum(%6, %10: f32[1])"),
+                            "f32"));
+  expect_one_step(with_type(str("%3 ", kMatmul,
+                                "%4 = Divide(%3, %8: f32[1]); %5 = Add(%4, %9: f32[20,40]); %6 = "
+                                "Subtract(%10: f32[3,20,40], %5); %7 = Minimum(%6, %11: f32[40])"),
+                            "f32"));
+  expect_one_step(
+      with_type(str("%3 ", kConvolution, "%4 = Sigmoid(%3); %5 = Multiply(%3, %4); %6 = Add(%5, %5)"), "f32"),
+      2);  // a value added to itself is no post-operation
 }
 
 TEST(post_ops, batch_norm_behind_a_convolution_needs_one_small_loop) {
-  expect_one_step(with_type(str("%3 ", kConvolution, "%4 = BatchNormInference(%3, %5: f32[24], %6: f32[24], %7: f32[24],"
-                                " %8: f32[24]) {epsilon=0.001, data_format=NCX}; %9 = ReLU(%4)"), "f32"), 2);
+  expect_one_step(with_type(str("%3 ", kConvolution,
+                                "%4 = BatchNormInference(%3, %5: f32[24], %6: f32[24], %7: f32[24],"
+                                " %8: f32[24]) {epsilon=0.001, data_format=NCX}; %9 = ReLU(%4)"),
+                            "f32"),
+                  2);
 }
 
 TEST(post_ops, integers_are_multiplied_as_integers) {
@@ -82,13 +90,16 @@ TEST(post_ops, integers_are_multiplied_as_integers) {
   text.replace(text.find("ZEROS"), 5, zeros + "]");
   const CompiledGraph g = compiled_graph(text, 2);
   EXPECT_EQ(g.difference(g.run()), "") << g.steps();
-  if (machine_isa() == Isa::avx512) EXPECT_EQ(g.executable->program.steps.size(), 1u) << g.steps();
+  if (machine_isa() == Isa::avx512) {
+    EXPECT_EQ(g.executable->program.steps.size(), 1u) << g.steps();
+  }
 }
 
 TEST(post_ops, quantized_convolutions) {
   for (const char* zero : {"0", "5"}) {
     const CompiledGraph g = compiled_graph(
-        str("%10: f32 = Dequantize(%0: u8[2,9,9,16]) {scales=[0.02], zps=[", zero, "], qtype=per_tensor};"
+        str("%10: f32 = Dequantize(%0: u8[2,9,9,16]) {scales=[0.02], zps=[", zero,
+            "], qtype=per_tensor};"
             "%11: f32 = Dequantize(%1: s8[3,3,16,24]) {scales=[0.03], zps=[0], qtype=per_tensor};"
             "%12 = Convolution(%10, %11) {strides=[1,1], pads_begin=[1,1], pads_end=[1,1], dilations=[1,1], "
             "data_format=NXC, weights_format=XIO};"
@@ -96,7 +107,9 @@ TEST(post_ops, quantized_convolutions) {
             "%15: s8 = Quantize(%14) {scales=[0.1], zps=[-3], qtype=per_tensor}"),
         2);
     EXPECT_EQ(g.difference(g.run()), "") << g.steps();
-    if (machine_isa() == Isa::avx512) EXPECT_EQ(g.executable->program.steps.size(), 1u) << g.steps();
+    if (machine_isa() == Isa::avx512) {
+      EXPECT_EQ(g.executable->program.steps.size(), 1u) << g.steps();
+    }
   }
 }
 

@@ -51,8 +51,17 @@ TEST(tile, the_number_of_threads_changes_no_bit) {
 TEST(tile, a_causal_mask_counts_in_the_whole_matrix) {
   const char* causal =
       "%10: s32 = GenIndex(%4) {axis=-2}; %11: s32 = GenIndex(%4) {axis=-1}; %12: boolean = GreaterEqual(%10, %11); "
-      "%6 = Select(%12, %4, %13: f32[1]);";
+      "%6: f32 = Select(%12, %4, %13: f32[1]);";
   const CompiledGraph g = compiled_graph(attention(1, 2, 277, 16, "f32", causal), 2);
+  EXPECT_TRUE(is_tiled(g)) << g.steps();
+  EXPECT_EQ(g.difference(g.run()), "") << g.steps();
+}
+
+TEST(tile, dropout_draws_the_numbers_of_the_whole_matrix) {
+  const char* dropped =
+      "%3 = MatMul(%0: f32[2,3,150,16], %1: f32[2,3,150,16]) {transpose_b=true}; %4 = SoftMax(%3) {axis=-1};"
+      "%9 = Dropout(%4, %5: s64[1], %6: s64[1], %7: f32[1]); %8 = MatMul(%9, %2: f32[2,3,150,16])";
+  const CompiledGraph g = compiled_graph(dropped, 2);
   EXPECT_TRUE(is_tiled(g)) << g.steps();
   EXPECT_EQ(g.difference(g.run()), "") << g.steps();
 }
@@ -114,9 +123,10 @@ TEST(tile, small_values_and_sums_over_all_rows_stay_whole) {
   const CompiledGraph small = compiled_graph(attention(1, 2, 16, 8, "f32"), 2);
   EXPECT_FALSE(is_tiled(small)) << small.steps();
   EXPECT_EQ(small.difference(small.run()), "");
-  // rows of the first product are what the second one sums over
+  // rows of the first product are what the second one sums over, and softmax needs whole rows
   const CompiledGraph summed = compiled_graph(
-      "%3 = MatMul(%0: f32[400,16], %1: f32[16,300]); %4 = ReLU(%3); %5 = MatMul(%4, %2: f32[400,8]) {transpose_a=true}",
+      "%3 = MatMul(%0: f32[400,16], %1: f32[16,300]); %4 = SoftMax(%3) {axis=-1}; %5 = MatMul(%4, %2: f32[400,8]) "
+      "{transpose_a=true}",
       2);
   EXPECT_FALSE(is_tiled(summed)) << summed.steps();
   EXPECT_EQ(summed.difference(summed.run()), "");
@@ -138,8 +148,8 @@ TEST(tile, random_attention_is_what_the_references_compute) {
     const int b = static_cast<int>(random.whole(1, 2)), h = static_cast<int>(random.whole(1, 4));
     const int s = static_cast<int>(random.whole(60, 300)), d = static_cast<int>(random.whole(1, 40));
     const char* dtypes[] = {"f32", "bf16", "f16"};
-    const CompiledGraph g = compiled_graph(attention(b, h, s, d, dtypes[random.whole(0, 2)]),
-                                           static_cast<int>(random.whole(1, 3)), seed);
+    const CompiledGraph g =
+        compiled_graph(attention(b, h, s, d, dtypes[random.whole(0, 2)]), static_cast<int>(random.whole(1, 3)), seed);
     ASSERT_EQ(g.difference(g.run()), "") << g.steps();
   }
 }

@@ -62,8 +62,7 @@ std::string CompiledGraph::difference(const Tensors& results) const {
 
 std::string CompiledGraph::steps() const {
   std::string text;
-  for (const Step& step : executable->program.steps)
-    text += str(step.picked.kernel->name, ": ", text_of(step), "\n");
+  for (const Step& step : executable->program.steps) text += str(step.picked.kernel->name, ": ", text_of(step), "\n");
   return text;
 }
 
