@@ -245,7 +245,8 @@ constexpr std::array kDropout = {reference_row("dropout_any_ref", StepKind::drop
 
 std::span<const Kernel> kernels_for(StepKind step) {
   switch (step) {
-    case StepKind::none: return {};
+    case StepKind::none:
+    case StepKind::tiles: return {};
     case StepKind::loop: return kLoop;
     case StepKind::pool_forward: return kPoolForward;
     case StepKind::pool_backward: return kPoolBackward;

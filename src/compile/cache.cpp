@@ -28,11 +28,13 @@ struct Request {
   const Partition& partition;
   const Given& given;
   int threads;
+  bool keeps_constants = constant_cache_capacity(EngineKind::cpu) > 0;  // kernels are chosen by it
   uint64_t hash;
 
   Request(const Partition& p, const Given& given, int threads) : partition(p), given(given), threads(threads) {
     Hasher h;
     h.add(p.content_hash).add(static_cast<uint64_t>(threads)).add(static_cast<uint64_t>(p.fpmath));
+    h.add(static_cast<uint64_t>(keeps_constants));
     for (const auto* side : {&given.inputs, &given.outputs})
       for (const logical_tensor& t : *side) {
         h.add(t.id).add(static_cast<uint64_t>(t.dtype)).add(static_cast<uint64_t>(t.layout));
@@ -56,7 +58,8 @@ class Key {
         inputs_(r.given.inputs.begin(), r.given.inputs.end()),
         outputs_(r.given.outputs.begin(), r.given.outputs.end()),
         threads_(r.threads),
-        fpmath_(r.partition.fpmath) {
+        fpmath_(r.partition.fpmath),
+        keeps_constants_(r.keeps_constants) {
     for (const tensor& c : r.given.constants)
       if (counts(c)) constants_.emplace_back(c.desc.id, content_of(c));
   }
@@ -67,7 +70,7 @@ class Key {
 
   bool is(const Request& r) const {
     const Partition& p = r.partition;
-    return hash_ == r.hash && threads_ == r.threads && fpmath_ == p.fpmath &&
+    return hash_ == r.hash && threads_ == r.threads && fpmath_ == p.fpmath && keeps_constants_ == r.keeps_constants &&
            std::ranges::equal(inputs_, r.given.inputs) && std::ranges::equal(outputs_, r.given.outputs) &&
            (partition_ == p.id || (ops_ == p.ops && attrs_ == p.attrs)) && has(r.given.constants);
   }
@@ -91,6 +94,7 @@ class Key {
   std::vector<std::pair<uint64_t, std::string>> constants_;
   int threads_;
   FpMath fpmath_;
+  bool keeps_constants_;
 };
 
 /// Requests are looked up without a key being made of them.
