@@ -11,12 +11,13 @@
 #include "src/ir/op_def.hpp"
 
 namespace partita {
-namespace {
 
 uint64_t next_id() {
   static std::atomic<uint64_t> last{100000};
   return ++last;
 }
+
+namespace {
 
 /// Groups under construction: the operators of each and the pattern that claimed them.
 struct Claims {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 
 #include "partita/types.hpp"
@@ -22,14 +23,33 @@ struct allocator {
 /// The CPU with an allocator. A cheap copy; the allocator's functions must outlive what was compiled for the engine.
 class engine {
  public:
-  explicit engine(EngineKind kind = EngineKind::cpu, allocator memory = allocator::standard())
-      : kind_(kind), memory_(std::move(memory)) {}
+  /// With the standard allocator.
+  explicit engine(EngineKind kind = EngineKind::cpu);
+  engine(EngineKind kind, allocator memory);
   EngineKind kind() const { return kind_; }
   const allocator& memory() const { return memory_; }
+  /// Copies have the same. Every engine made with an allocator of the caller has one of its own, never given again; all
+  /// others have 0. What is compiled for one identity is not handed out to another.
+  uint64_t identity() const { return identity_; }
 
  private:
   EngineKind kind_;
   allocator memory_;
+  uint64_t identity_ = 0;
+};
+
+/// Drops what the compiled-partition cache holds for engines of this identity. For callers whose allocator ends; what
+/// is still in use lives on with its handles. Thread-safe.
+void forget_engine(uint64_t identity);
+
+/// Threads of the caller's own (a thread pool) that an execution runs on instead of OpenMP's.
+class executor {
+ public:
+  virtual ~executor() = default;
+  /// How many parts may run at once; at least 1.
+  virtual int threads() const = 0;
+  /// Calls part(argument, k) for every k in [0, parts), possibly at once, and returns when all calls have returned.
+  virtual void run(int parts, void (*part)(void* argument, int number), void* argument) = 0;
 };
 
 /// An order of execution with its number of threads. Execution is synchronous; use one stream for each calling thread.
@@ -37,12 +57,18 @@ class stream {
  public:
   /// threads 0: as many as OpenMP gives.
   explicit stream(const engine& on, int threads = 0) : engine_(on), threads_(threads) {}
+  /// Partita's own kernels run on the executor, which must outlive the stream; oneDNN's primitives run on as many
+  /// OpenMP threads.
+  stream(const engine& on, executor& runs_on) : engine_(on), threads_(runs_on.threads()), executor_(&runs_on) {}
   const engine& on() const { return engine_; }
   int threads() const { return threads_; }
+  /// Null: OpenMP.
+  executor* runs_on() const { return executor_; }
 
  private:
   engine engine_;
   int threads_;
+  executor* executor_ = nullptr;
 };
 
 }  // namespace partita
