@@ -312,7 +312,8 @@ TEST(dnnl_graph_partition, of_one_operator) {
   EXPECT_STATUS(dnnl_graph_partition_create_with_op(&made, nullptr, dnnl_cpu), dnnl_invalid_arguments);
   EXPECT_STATUS(dnnl_graph_partition_create_with_op(&made, bad.get(), dnnl_cpu), dnnl_invalid_graph_op);
   EXPECT_STATUS(dnnl_graph_partition_create_with_op(&made, end.get(), dnnl_cpu), dnnl_invalid_graph);
-  Lt in = lt(0, {4}, dnnl_f32, dnnl_graph_layout_type_opaque), out = lt(1, {4}, dnnl_f32, dnnl_graph_layout_type_opaque);
+  Lt in = lt(0, {4}, dnnl_f32, dnnl_graph_layout_type_opaque),
+     out = lt(1, {4}, dnnl_f32, dnnl_graph_layout_type_opaque);
   in.layout.layout_id = 0x11, out.layout.layout_id = 0x12;
   EXPECT_STATUS(dnnl_graph_partition_create_with_op(&made, make_op(1, kRelu, {in}, {out}).get(), dnnl_cpu),
                 dnnl_unimplemented);

@@ -156,5 +156,6 @@ inline dnnl_status_t execute(const Compiled& compiled, const Stream& stream, con
 
 /// "status (text)", so that a failing comparison shows both.
 #define EXPECT_STATUS(call, wanted) EXPECT_EQ(static_cast<int>(call), static_cast<int>(wanted)) << partita_last_error()
+#define ASSERT_STATUS(call, wanted) ASSERT_EQ(static_cast<int>(call), static_cast<int>(wanted)) << partita_last_error()
 
 }  // namespace partita::test
