@@ -98,3 +98,12 @@ foreach(program IN LISTS c_programs)
   target_compile_definitions(${program} PRIVATE ${dnnl_graph_definitions})
   set_target_properties(${program} PROPERTIES C_STANDARD 11)
 endforeach()
+
+# Skipped where PyTorch or a libdnnl beside it is missing.
+find_package(Python3 QUIET COMPONENTS Interpreter)
+if(Python3_FOUND)
+  add_test(NAME integration.pytorch_fusion
+           COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/integration/pytorch_fusion.py
+                   $<TARGET_FILE:partita_dnnl_graph>)
+  set_tests_properties(integration.pytorch_fusion PROPERTIES SKIP_RETURN_CODE 77)
+endif()
