@@ -42,33 +42,25 @@ class engine {
 /// is still in use lives on with its handles. Thread-safe.
 void forget_engine(uint64_t identity);
 
-/// Threads of the caller's own (a thread pool) that an execution runs on instead of OpenMP's.
-class executor {
- public:
-  virtual ~executor() = default;
-  /// How many parts may run at once; at least 1.
-  virtual int threads() const = 0;
-  /// Calls part(argument, k) for every k in [0, parts), possibly at once, and returns when all calls have returned.
-  virtual void run(int parts, void (*part)(void* argument, int number), void* argument) = 0;
-};
+class Executor;  // src/base/threads.hpp
 
 /// An order of execution with its number of threads. Execution is synchronous; use one stream for each calling thread.
 class stream {
  public:
   /// threads 0: as many as OpenMP gives.
   explicit stream(const engine& on, int threads = 0) : engine_(on), threads_(threads) {}
-  /// Partita's own kernels run on the executor, which must outlive the stream; oneDNN's primitives run on as many
-  /// OpenMP threads.
-  stream(const engine& on, executor& runs_on) : engine_(on), threads_(runs_on.threads()), executor_(&runs_on) {}
+  /// Partita's own kernels run on the executor's threads; it must outlive the stream. oneDNN's primitives run on the
+  /// calling thread.
+  stream(const engine& on, Executor& runs_on) : engine_(on), threads_(0), executor_(&runs_on) {}
   const engine& on() const { return engine_; }
   int threads() const { return threads_; }
   /// Null: OpenMP.
-  executor* runs_on() const { return executor_; }
+  Executor* runs_on() const { return executor_; }
 
  private:
   engine engine_;
   int threads_;
-  executor* executor_ = nullptr;
+  Executor* executor_ = nullptr;
 };
 
 }  // namespace partita

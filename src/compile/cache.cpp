@@ -206,7 +206,7 @@ class Cache {
 };
 
 Cache& cache() {
-  static Cache the_cache;
+  static Cache& the_cache = *new Cache;  // never destroyed: clients end what they hold when the process ends
   return the_cache;
 }
 

@@ -3,10 +3,10 @@
 // the caller gives the scratchpad; texts are made for failures alone.
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
-#include "src/base/executor.hpp"
 #include "src/base/text.hpp"
 #include "src/base/threads.hpp"
 #include "src/run/executable.hpp"
@@ -120,7 +120,8 @@ Status run(const Executable& e, const stream& on, std::span<const tensor> inputs
     if (buffer.role == Buffer::Role::temporary) pointers[b] = arena + buffer.offset;
     if (buffer.role == Buffer::Role::constant) pointers[b] = const_cast<std::byte*>(buffer.content.data());
   }
-  const ExecutorScope runs_on(on.runs_on());
+  std::optional<ExecutorScope> runs_on;
+  if (on.runs_on()) runs_on.emplace(*on.runs_on());
   const ThreadScope threads(on.threads() > 0 ? std::min(on.threads(), e.threads) : e.threads);
   return run_steps(p, pointers, arena ? arena + p.scratch_offset : nullptr);
 }

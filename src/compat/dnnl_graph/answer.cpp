@@ -2,6 +2,8 @@
 // The last failure of each thread.
 #include "src/compat/dnnl_graph/answer.hpp"
 
+#include <algorithm>
+#include <array>
 #include <new>
 #include <string>
 
@@ -10,9 +12,13 @@
 namespace partita::abi {
 namespace {
 
-std::string& last_error() {
-  static thread_local std::string text;
-  return text;
+/// Plain memory, so that it is there as long as its thread, also when the process ends. Longer texts are cut.
+thread_local std::array<char, 4096> last_error{};
+
+void keep(std::string_view text) {
+  const size_t n = std::min(text.size(), last_error.size() - 1);
+  std::copy_n(text.begin(), n, last_error.begin());
+  last_error[n] = '\0';
 }
 
 }  // namespace
@@ -20,16 +26,15 @@ std::string& last_error() {
 dnnl_status_t answer(const Status& status) noexcept {
   if (status.ok()) return dnnl_success;
   try {
-    last_error() = status.text();
+    keep(status.text());
   } catch (const std::bad_alloc&) {
-    last_error().clear();
+    keep(status.error().message);
   }
   return static_cast<dnnl_status_t>(status.code());
 }
 
 dnnl_status_t answer_out_of_memory() noexcept {
-  last_error().clear();  // frees no memory and needs none: short texts lie in the string itself
-  last_error() = "out of memory";
+  keep("out of memory");
   return dnnl_out_of_memory;
 }
 
@@ -41,5 +46,5 @@ Status need(std::initializer_list<std::pair<const char*, const void*>> pointers,
 
 }  // namespace partita::abi
 
-const char* partita_last_error(void) { return partita::abi::last_error().c_str(); }
+const char* partita_last_error(void) { return partita::abi::last_error.data(); }
 const char* partita_version(void) { return PARTITA_VERSION; }

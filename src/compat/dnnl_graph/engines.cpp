@@ -31,8 +31,9 @@ struct Table {
 };
 
 Table& table() {
-  static Table* const the_table = new Table;  // never destroyed: threads may run while the process ends
-  return *the_table;
+  static Table& the_table =
+      *new Table;  // never destroyed, as all that is static here: clients run while the process ends
+  return the_table;
 }
 
 }  // namespace
@@ -52,7 +53,7 @@ void register_engine(dnnl_engine_t handle, const dnnl_graph_allocator& memory) {
 }
 
 engine engine_at(dnnl_engine_t handle) {
-  static const engine standard;
+  static const engine& standard = *new engine;
   const std::shared_lock lock(table().mutex);
   const auto at = table().engines.find(handle);
   return at == table().engines.end() ? standard : at->second.value;

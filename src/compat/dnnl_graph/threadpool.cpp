@@ -29,14 +29,14 @@ int PoolExecutor::threads() const {
   return pool->get_in_parallel() ? 1 : std::max(1, pool->get_num_threads());
 }
 
-void PoolExecutor::run(int parts, void (*part)(void* argument, int number), void* argument) {
+void PoolExecutor::run(int parts, PartRef part) {
   auto* pool = static_cast<ThreadPool*>(pool_);
   if (!(pool->get_flags() & ThreadPool::kAsynchronous))
-    return pool->parallel_for(parts, [=](int k, int) { part(argument, k); });
+    return pool->parallel_for(parts, [=](int k, int) { part(k, k + 1, k); });
   // Such a pool returns before the work is done. The last part may outlive the wait by a moment: it shares the latch.
   const auto left = std::make_shared<std::latch>(parts);
   pool->parallel_for(parts, [=](int k, int) {
-    part(argument, k);
+    part(k, k + 1, k);
     left->count_down();
   });
   left->wait();
