@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <optional>
 
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
@@ -119,6 +120,8 @@ Status run(const Executable& e, const stream& on, std::span<const tensor> inputs
   PT_TRY(bind(e.inputs, p.inputs, inputs, "input", pointers));
   PT_TRY(bind(e.outputs, p.outputs, outputs, "output", pointers));
   PT_TRY(check_shapes(e, pointers));
+  std::optional<ExecutorScope> runs_on;
+  if (on.runs_on()) runs_on.emplace(*on.runs_on());
   const ThreadScope threads(on.threads() > 0 ? std::min(on.threads(), e.threads) : e.threads);
   const auto block = kept_for(e, on.on().memory(), pointers, arena);
   std::byte* const kept = block ? KeptConstants::data_of(*block) : nullptr;

@@ -48,6 +48,7 @@ std::vector<Case> elementwise_cases();
 std::vector<Case> normalisation_cases();
 std::vector<Case> movement_cases();
 std::vector<LatencyCase> latency_cases();
+std::vector<LatencyCase> c_interface_cases();
 
 struct Settings {
   double seconds = 0.15;  ///< a contender
