@@ -31,6 +31,7 @@ enum class StepKind : uint8_t {
   pool_forward,
   pool_backward,
   max_pool_backward,
+  max_pool_indices_backward,
   convolution,
   convolution_backward_data,
   convolution_backward_weights,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/pool_geometry.hpp"
 #include "passes/lower/lowering.hpp"
 #include "src/base/check.hpp"
 #include "src/base/shape.hpp"
@@ -10,6 +11,19 @@
 
 namespace partita {
 namespace {
+
+bool is_pooling(OpKind kind) {
+  switch (kind) {
+    case OpKind::AvgPool:
+    case OpKind::AvgPoolBackward:
+    case OpKind::MaxPool:
+    case OpKind::MaxPoolBackward:
+    case OpKind::MaxPoolIndicesBackward:
+    case OpKind::AdaptiveAvgPool:
+    case OpKind::AdaptiveAvgPoolBackward: return true;
+    default: return false;
+  }
+}
 
 Status lower_op(Lowering& l) {
   if (l.empty_outputs()) return {};
@@ -22,7 +36,9 @@ Status lower_op(Lowering& l) {
     case OpKind::DynamicQuantize:
     case OpKind::DynamicDequantize: return lower_quantization(l);
     case OpKind::MatMul: return lower_matmul(l);
-    case OpKind::AvgPoolBackward: return lower_average_backward(l);
+    case OpKind::AvgPoolBackward:
+    case OpKind::AdaptiveAvgPool:
+    case OpKind::AdaptiveAvgPoolBackward: return lower_average(l);
     default: break;
   }
   if (l.generates_code()) {
@@ -51,6 +67,7 @@ Step Lowering::whole_op() const {
     step.problem.out.push_back(output(o));
     step.out.push_back(output_buffer(o));
   }
+  if (is_pooling(op->kind)) step.problem = with_batch_axis(std::move(step.problem));
   return step;
 }
 

@@ -25,6 +25,7 @@ bool is_skeleton(StepKind s) {
     case StepKind::pool_forward:
     case StepKind::pool_backward:
     case StepKind::max_pool_backward:
+    case StepKind::max_pool_indices_backward:
     case StepKind::softmax:
     case StepKind::softmax_backward:
     case StepKind::layer_norm:

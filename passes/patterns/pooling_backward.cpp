@@ -19,11 +19,12 @@ std::vector<Pattern> pooling_backward_patterns() {
        .inner_outputs = true},
       {.name = "max_pool_backward_elementwise",
        .text = "the gradient of a max pooling with the element-wise operators before and after it",
-       .chain = many(kElementwise) >> op(MaxPoolBackward).at(1) >> elementwise_merges(),
+       .chain = many(kElementwise) >> either({op(MaxPoolBackward).at(1), op(MaxPoolIndicesBackward).at(0)}) >>
+                elementwise_merges(),
        .inner_outputs = true},
       {.name = "avg_pool_backward_elementwise",
        .text = "the gradient of an average pooling with the element-wise operators before and after it",
-       .chain = many(kElementwise) >> op(AvgPoolBackward).at(0) >> elementwise_merges(),
+       .chain = many(kElementwise) >> op(kAverageBackward).at(0) >> elementwise_merges(),
        .inner_outputs = true},
   };
 }

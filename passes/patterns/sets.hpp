@@ -21,13 +21,16 @@ inline constexpr OpSet kElementwise = kPostOp | kActivationBackward | BiasAdd | 
 inline constexpr OpSet kReduction = ReduceL1 | ReduceL2 | ReduceMax | ReduceMean | ReduceMin | ReduceProd | ReduceSum;
 /// Normalise rows of their source: each result depends on a whole row.
 inline constexpr OpSet kRows = SoftMax | LogSoftmax | LayerNorm | RMSNorm | GroupNorm;
-inline constexpr OpSet kPool = AvgPool | MaxPool;
-inline constexpr OpSet kPoolBackward = AvgPoolBackward | MaxPoolBackward;
+inline constexpr OpSet kPool = AvgPool | MaxPool | AdaptiveAvgPool;
+/// Pooling gradients that read nothing of the source: entered at input 0.
+inline constexpr OpSet kAverageBackward = AvgPoolBackward | AdaptiveAvgPoolBackward;
 
 /// Element-wise operators whose further operand another one may make.
 inline Pat elementwise_merges() { return many(either({op(kBinary).other(maybe(kElementwise)), op(kElementwise)})); }
 
 /// A pooling gradient, entered by the gradient.
-inline Pat pool_backward() { return either({op(MaxPoolBackward).at(1), op(AvgPoolBackward).at(0)}); }
+inline Pat pool_backward() {
+  return either({op(MaxPoolBackward).at(1), op(kAverageBackward | MaxPoolIndicesBackward).at(0)});
+}
 
 }  // namespace partita::patterns
