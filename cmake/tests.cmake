@@ -66,4 +66,5 @@ if(NOT PARTITA_SANITIZE)
                    -P ${PROJECT_SOURCE_DIR}/cmake/test_installed_package.cmake)
 endif()
 
+include(cmake/compat_tests.cmake)
 include(cmake/bench.cmake)
