@@ -68,7 +68,7 @@ class ScatterPool {
   void scatter_row(const Index* index, int64_t count, int64_t step, const Places& to, std::atomic<int64_t>& bad) const;
   Status error(const RunArgs& args, int64_t bad) const;
 
-  PoolGeometry g_;
+  PoolGeometry given_, g_;  ///< as the user knows it; with three axes
   Attrs attrs_;
   Expr front_, back_;
   std::vector<int> front_in_, back_in_;
@@ -83,7 +83,8 @@ class ScatterPool {
 };
 
 ScatterPool::ScatterPool(const Problem& problem, const Target& target)
-    : g_(with_three_axes(pool_geometry(problem, problem.out[0].dims, problem.in[0].dims))),
+    : given_(pool_geometry(problem, problem.out[0].dims, problem.in[0].dims)),
+      g_(with_three_axes(given_)),
       attrs_(problem.attrs),
       front_(front_expression(problem)),
       back_(back_expression(problem)),
@@ -224,7 +225,7 @@ Status ScatterPool::error(const RunArgs& args, int64_t bad) const {
   const std::byte* at = in_[1].at(args.in[1], plane / g_.channels, plane % g_.channels, z, y, x);
   const int64_t index = in_[1].dtype == Dtype::s64 ? *reinterpret_cast<const int64_t*>(at)
                                                    : int64_t{*reinterpret_cast<const int32_t*>(at)};
-  return bad_pool_index(attrs_, g_, plane, window, index);
+  return bad_pool_index(attrs_, given_, plane, window, index);
 }
 
 }  // namespace

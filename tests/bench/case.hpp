@@ -21,12 +21,16 @@ struct Case {
   std::string name;
   std::vector<Order> orders;
   std::function<void(Net&)> graph;
-  std::function<void(Chain&)> chain;
+  std::function<void(Chain&)> chain;  ///< null where oneDNN has nothing like it: then tests alone check the results
   /// Inputs that no algorithm can do with reading once (batch normalisation needs its sums before its first result).
   std::vector<int> read_twice = {};
   /// Inputs that only name a shape.
   std::vector<int> never_read = {};
   std::vector<Dtype> dtypes = {Dtype::f32, Dtype::bf16, Dtype::f16};
+  /// Makes the content of some inputs from that of others.
+  std::function<void(const Net&, std::span<const Memory>)> derive = {};
+  /// Outputs that oneDNN has nothing like.
+  std::vector<int> unchecked = {};
 };
 
 /// A latency: what one call does, and what it is compared with (empty: nothing).
@@ -42,6 +46,7 @@ inline constexpr const char* kDoors = "doors";
 
 std::vector<Case> pool_backward_cases();
 std::vector<Case> pool_chain_cases();
+std::vector<Case> pool_extension_cases();
 std::vector<Case> elementwise_cases();
 std::vector<Case> normalisation_cases();
 std::vector<Case> movement_cases();

@@ -31,8 +31,8 @@ struct Planned {
 
 std::vector<Planned> everything() {
   std::vector<Planned> all;
-  for (const auto& cases :
-       {pool_backward_cases(), pool_chain_cases(), elementwise_cases(), normalisation_cases(), movement_cases()})
+  for (const auto& cases : {pool_backward_cases(), pool_chain_cases(), pool_extension_cases(), elementwise_cases(),
+                            normalisation_cases(), movement_cases()})
     for (const Case& c : cases)
       for (Dtype dtype : c.dtypes)
         for (Order order : c.orders)

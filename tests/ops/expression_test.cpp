@@ -17,46 +17,75 @@ double log1p_exp(double x) { return x > 30 ? x : std::log1p(std::exp(x)); }
 
 double evaluate(const Instr& i, double a, double b, double c) {
   switch (i.op) {
-    case ExprOp::constant: return i.value;
+    case ExprOp::constant:
+      return i.value;
     case ExprOp::add:
-    case ExprOp::add_s32: return a + b;
+    case ExprOp::add_s32:
+      return a + b;
     case ExprOp::sub:
-    case ExprOp::sub_s32: return a - b;
+    case ExprOp::sub_s32:
+      return a - b;
     case ExprOp::mul:
-    case ExprOp::mul_s32: return a * b;
-    case ExprOp::div: return a / b;
+    case ExprOp::mul_s32:
+      return a * b;
+    case ExprOp::div:
+      return a / b;
     case ExprOp::max:
-    case ExprOp::max_s32: return std::isnan(a) ? a : std::isnan(b) ? b : std::max(a, b);
+    case ExprOp::max_s32:
+      return std::isnan(a) ? a : std::isnan(b) ? b : std::max(a, b);
     case ExprOp::min:
-    case ExprOp::min_s32: return std::isnan(a) ? a : std::isnan(b) ? b : std::min(a, b);
-    case ExprOp::neg: return -a;
-    case ExprOp::abs: return std::fabs(a);
-    case ExprOp::square: return a * a;
-    case ExprOp::sqrt: return std::sqrt(a);
-    case ExprOp::reciprocal: return 1 / a;
-    case ExprOp::exp: return std::exp(a);
-    case ExprOp::log: return std::log(a);
-    case ExprOp::tanh: return std::tanh(a);
-    case ExprOp::erf: return std::erf(a);
-    case ExprOp::round: return std::nearbyint(a);
-    case ExprOp::floor: return std::floor(a);
-    case ExprOp::sigmoid: return 1 / (1 + std::exp(-a));
-    case ExprOp::softplus: return log1p_exp(a);
+    case ExprOp::min_s32:
+      return std::isnan(a) ? a : std::isnan(b) ? b : std::min(a, b);
+    case ExprOp::neg:
+      return -a;
+    case ExprOp::abs:
+      return std::fabs(a);
+    case ExprOp::square:
+      return a * a;
+    case ExprOp::sqrt:
+      return std::sqrt(a);
+    case ExprOp::reciprocal:
+      return 1 / a;
+    case ExprOp::exp:
+      return std::exp(a);
+    case ExprOp::log:
+      return std::log(a);
+    case ExprOp::tanh:
+      return std::tanh(a);
+    case ExprOp::erf:
+      return std::erf(a);
+    case ExprOp::round:
+      return std::nearbyint(a);
+    case ExprOp::floor:
+      return std::floor(a);
+    case ExprOp::sigmoid:
+      return 1 / (1 + std::exp(-a));
+    case ExprOp::softplus:
+      return log1p_exp(a);
     case ExprOp::expm1:
     case ExprOp::gelu_erf:
     case ExprOp::gelu_tanh:
     case ExprOp::mish:
     case ExprOp::gelu_erf_slope:
     case ExprOp::gelu_tanh_slope:
-    case ExprOp::mish_slope: return static_cast<double>(activation(i.op, static_cast<long double>(a)));
-    case ExprOp::pow: return std::pow(a, b);
+    case ExprOp::mish_slope:
+      return static_cast<double>(activation(i.op, static_cast<long double>(a)));
+    case ExprOp::pow:
+      return std::pow(a, b);
     case ExprOp::ge:
-    case ExprOp::ge_s32: return a >= b;
-    case ExprOp::gt: return a > b;
-    case ExprOp::eq: return a == b;
-    case ExprOp::select: return a != 0 ? b : c;
-    case ExprOp::index_s32: return 10 + i.imm;
-    default: ADD_FAILURE() << "unexpected instruction " << name_of(i.op); return 0;
+    case ExprOp::ge_s32:
+      return a >= b;
+    case ExprOp::gt:
+      return a > b;
+    case ExprOp::eq:
+      return a == b;
+    case ExprOp::select:
+      return a != 0 ? b : c;
+    case ExprOp::index_s32:
+      return 10 + i.imm;
+    default:
+      ADD_FAILURE() << "unexpected instruction " << name_of(i.op);
+      return 0;
   }
 }
 

@@ -63,16 +63,21 @@ class RandomOps {
   AttrValue value(const AttrDef& attr) {
     const auto count = static_cast<size_t>(whole(0, 5) ? std::max(like_.size() - 2, 0) : whole(0, 13));
     switch (attr.type) {
-      case AttrType::boolean: return coin();
-      case AttrType::s64: return number();
-      case AttrType::f32: return static_cast<float>(number());
-      case AttrType::string: return std::string(attr.allowed[static_cast<size_t>(whole(0, 1))]);
+      case AttrType::boolean:
+        return coin();
+      case AttrType::s64:
+        return number();
+      case AttrType::f32:
+        return static_cast<float>(number());
+      case AttrType::string:
+        return std::string(attr.allowed[static_cast<size_t>(whole(0, 1))]);
       case AttrType::s64s: {
         Ints list(count);
         for (int64_t& entry : list) entry = number();
         return list;
       }
-      case AttrType::f32s: return Floats(count, static_cast<float>(number()));
+      case AttrType::f32s:
+        return Floats(count, static_cast<float>(number()));
     }
     return {};
   }

@@ -35,12 +35,18 @@ AttrList plus(AttrList attrs, const AttrList& more) {
 /// A value that fits each required attribute.
 AttrValue plausible(const AttrDef& attr) {
   switch (attr.type) {
-    case AttrType::boolean: return true;
-    case AttrType::s64: return int64_t{1};
-    case AttrType::f32: return 1.0f;
-    case AttrType::string: return std::string(attr.allowed[0]);
-    case AttrType::s64s: return Ints{1, 1};
-    case AttrType::f32s: return Floats{1};
+    case AttrType::boolean:
+      return true;
+    case AttrType::s64:
+      return int64_t{1};
+    case AttrType::f32:
+      return 1.0f;
+    case AttrType::string:
+      return std::string(attr.allowed[0]);
+    case AttrType::s64s:
+      return Ints{1, 1};
+    case AttrType::f32s:
+      return Floats{1};
   }
   return {};
 }
