@@ -14,7 +14,6 @@ typedef int32_t aclnnStatus;
 /* Codes of operator calls. */
 enum {
   ACLNN_SUCCESS = 0,
-  OK = 0,
   ACLNN_ERR_PARAM_NULLPTR = 161001,
   ACLNN_ERR_PARAM_INVALID = 161002,
   ACLNN_ERR_RUNTIME_ERROR = 361001,
