@@ -66,6 +66,7 @@ if(NOT PARTITA_SANITIZE)
                    -P ${PROJECT_SOURCE_DIR}/cmake/test_installed_package.cmake)
 endif()
 
+include(cmake/compat_tests.cmake)
 include(cmake/bench.cmake)
 
 # The drop-in library is tested from outside, through its C interface and beside the libdnnl of the machine.

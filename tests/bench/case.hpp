@@ -35,11 +35,14 @@ struct Case {
 
 /// A latency: what one call does, and what it is compared with (empty: nothing).
 struct LatencyCase {
+  const char* group;
   std::string name;
   /// Builds both contenders and fills in what the row says of kernels and partitions. Throws dnnl::error.
   std::function<Status(Row& row, Contender& partita, Contender& onednn)> prepare;
 };
 inline constexpr const char* kLatencies = "latencies";
+/// Calls through the C interfaces of others, beside the same work through the C++ interface.
+inline constexpr const char* kDoors = "doors";
 
 std::vector<Case> pool_backward_cases();
 std::vector<Case> pool_chain_cases();
@@ -49,6 +52,7 @@ std::vector<Case> normalisation_cases();
 std::vector<Case> movement_cases();
 std::vector<LatencyCase> latency_cases();
 std::vector<LatencyCase> c_interface_cases();
+std::vector<LatencyCase> door_cases();
 
 struct Settings {
   double seconds = 0.15;  ///< a contender

@@ -83,7 +83,7 @@ struct Client {
 
 /// ReLU of 16 elements, executed.
 LatencyCase execution() {
-  return {"execute ReLU of 16 elements, through C", [](Row& row, Contender& partita, Contender&) -> Status {
+  return {kDoors, "execute ReLU of 16 elements, through C", [](Row& row, Contender& partita, Contender&) -> Status {
             const auto client = std::make_shared<Client>();
             const Lt in = dense(0, {16}), out = dense(1, {16});
             PT_TRY(client->open());
@@ -109,7 +109,7 @@ LatencyCase execution() {
 
 /// Multiply and Add, compiled again and again.
 LatencyCase cache_hit() {
-  return {"compile Multiply > Add, cached, through C", [](Row& row, Contender& partita, Contender&) -> Status {
+  return {kDoors, "compile Multiply > Add, cached, through C", [](Row& row, Contender& partita, Contender&) -> Status {
             const auto client = std::make_shared<Client>();
             const Dims dims{64, 1024};
             const std::vector<Lt> in = {dense(0, dims), dense(1, dims), dense(3, dims)};
@@ -127,7 +127,7 @@ LatencyCase cache_hit() {
 
 /// A residual network of matrix multiplications, normalisations and element-wise operators, 500 in all.
 LatencyCase partitioning() {
-  return {"partition 500 operators, through C", [](Row& row, Contender& partita, Contender&) -> Status {
+  return {kDoors, "partition 500 operators, through C", [](Row& row, Contender& partita, Contender&) -> Status {
             const auto client = std::make_shared<Client>();
             const Dims square{64, 64};
             size_t tensor = 0, id = 0;

@@ -163,7 +163,7 @@ Row run_case(const Case& c, Variant variant, const Settings& settings) {
 }
 
 Row run_latency(const LatencyCase& c, const Settings& settings) {
-  Row row{.group = kLatencies, .name = c.name, .small = true};
+  Row row{.group = c.group, .name = c.name, .small = true};
   std::vector<Contender> contenders(2);
   try {
     Status s = c.prepare(row, contenders[0], contenders[1]);
