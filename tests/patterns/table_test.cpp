@@ -3,6 +3,7 @@
 // must not.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "passes/claims.hpp"
@@ -239,25 +240,72 @@ TEST(pattern_table, poolings_beyond_onednn_graph_have_the_neighbours_of_the_othe
   EXPECT_EQ(partition_text("%2: f32[1,2,4,4] = Add(%0: f32[1,2,4,4], %1: f32[1,2,4,4]); %4: f32[1,2,8,8] = "
                            "MaxPoolIndicesBackward(%2, %3: s64[1,2,4,4])" SHAPE
                            "; %6: f32[1,2,8,8] = ReLUBackward(%5: f32[1,2,8,8], %4)"),
-            "[max_pool_backward_elementwise: 1,2,3]");
+            "[pool_backward_neighbourhood: 1,2,3]");
   EXPECT_EQ(partition_text("%4: f32[1,2,8,8] = MaxPoolIndicesBackward(%2: f32[1,2,4,4], %3: s64[1,2,4,4])" SHAPE
                            "; %6: f32[1,2,8,8] = ReLUBackward(%5: f32[1,2,8,8], %4); %7: f32[2] = BiasAddBackward(%6) "
                            "{data_format=NCX}"),
-            "[pool_backward_reduction: 1,2,3]");
+            "[pool_backward_neighbourhood: 1,2,3]");
   EXPECT_EQ(partition_text("%2: f32[1,2,3,5] = Multiply(%0: f32[1,2,3,5], %1: f32[1]); %3: f32[1,2,8,8] = "
                            "AdaptiveAvgPoolBackward(%2)" SHAPE "; %5: f32[1,2,8,8] = Add(%3, %4: f32[1,2,8,8])"),
-            "[avg_pool_backward_elementwise: 1,2,3]");
+            "[pool_backward_neighbourhood: 1,2,3]");
   EXPECT_EQ(partition_text("%1: f32[1,2,8,8] = ReLU(%0: f32[1,2,8,8]); %2: f32[1,2,3,5] = AdaptiveAvgPool(%1) "
                            "{sizes=[3,5], data_format=NCX}; %3: f32[1,2,3,5] = Abs(%2)"),
-            "[pool_elementwise: 1,2,3]");
+            "[pool_neighbourhood: 1,2,3]");
   EXPECT_EQ(partition_text("%1: f32[1,2,4,4] = ReLU(%0: f32[1,2,4,4]); %2: f32[1,2,2,2], %4: s64[1,2,2,2] = "
                            "MaxPool(%1)" POOL "; %3: f32[1,2,2,2] = Abs(%2)"),
-            "[pool_elementwise: 1,2,3]");
-  // The softmax stands behind the gradient; what makes indices is no neighbour.
+            "[pool_neighbourhood: 1,2,3]");
   EXPECT_EQ(partition_text("%4: f32[1,2,8,8] = MaxPoolIndicesBackward(%2: f32[1,2,4,4], %3: s64[1,2,4,4])" SHAPE
                            "; %6: f32[1,2,8,8] = SoftMax(%4) {axis=-1}"),
-            "[single_op: 1] [single_op: 2]");
+            "[pool_backward_neighbourhood: 1,2]");
 #undef SHAPE
+}
+
+/// Chains of training, each one partition.
+const char* const kTrainingRows[] = {
+    // A pooling behind a convolution and its activation.
+    "%2: " IMAGE " = Convolution(%0: " IMAGE ", %1: f32[2,2,1,1])" CONV "; %3: " IMAGE
+    " = ReLU(%2); %4: f32[1,2,4,4] = MaxPool(%3)" POOL,
+    // A convolution's data gradient, then activation, sum of gradients and batch normalisation, all backwards.
+    "%4: " IMAGE " = ConvolutionBackwardData(%2: " IMAGE ", %3: f32[2,2,1,1])" CONV_DATA "; %5: " IMAGE
+    " = Add(%6: " IMAGE ", %4); %7: " IMAGE " = ReLUBackward(%8: " IMAGE ", %5); %12: " IMAGE
+    " = BatchNormTrainingBackward(%9: " IMAGE ", %7, %10: f32[2], %11: f32[2])" NORM,
+    // The residual block's end, forward: convolution, batch normalisation, sum, activation.
+    "%2: " IMAGE " = Convolution(%0: " IMAGE ", %1: f32[2,2,1,1])" CONV "; %4: " IMAGE
+    ", %5: f32[2], %6: f32[2], %7: f32[2], %8: f32[2] = BatchNormForwardTraining(%2, %9: f32[2], %10: f32[2])" NORM
+    "; %11: " IMAGE " = Add(%4, %12: " IMAGE "); %13: " IMAGE " = ReLU(%11)",
+    // The gradients of a transposed convolution with its bias.
+    "%3: " IMAGE " = ConvTransposeBackwardData(%0: " IMAGE ", %1: f32[2,2,1,1]) {" CONV_BODY
+    "}; %4: f32[2,2,1,1] = ConvTransposeBackwardWeights(%2: " IMAGE ", %0)" CONV_WEIGHTS
+    "; %5: f32[2] = BiasAddBackward(%0) {data_format=NCX}",
+    // A dense layer behind an activation, backwards: both gradients, the bias's, the next activation's.
+    "%2: f32[4,8] = GELUBackward(%0: f32[4,8], %1: f32[4,8]); %4: f32[4,8] = MatMul(%2, %3: f32[8,8]); "
+    "%6: f32[8,8] = MatMul(%5: f32[8,4], %2); %7: f32[8] = ReduceSum(%2) {axes=[0]}; "
+    "%9: f32[4,8] = SigmoidBackward(%8: f32[4,8], %4)",
+    // Softmax's gradient between a scale and a mask.
+    "%2: f32[4,8] = Multiply(%0: f32[4,8], %1: f32[1]); %4: f32[4,8] = SoftMaxBackward(%2, %3: f32[4,8]); "
+    "%7: f32[4,8] = Select(%5: boolean[4,8], %4, %6: f32[1])",
+    // Layer normalisation's gradient with the residual sum behind.
+    "%9: f32[4,8], %10: f32[8], %11: f32[8] = LayerNormBackward(%0: f32[4,8], %1: f32[4,8], %2: f32[4], %3: f32[4], "
+    "%4: f32[8], %5: f32[8]); %12: f32[4,8] = Add(%9, %1)",
+    "%3: " IMAGE ", %4: f32[2] = PReLUBackward(%0: " IMAGE ", %1: f32[2], %2: " IMAGE ") {data_format=NCX}; %5: " IMAGE
+    " = Add(%3, %2)",
+    "%3: f32[1,2,4,4] = InterpolateBackward(%0: f32[1,2,4,4], %1: " IMAGE
+    ") {mode=nearest, scales=[2,2], "
+    "data_format=NCX}; %5: f32[1,2,4,4] = ReLUBackward(%4: f32[1,2,4,4], %3)",
+    // Dropout behind a residual sum, and its gradient, which is the mask times the gradient.
+    "%2: f32[4,8] = Add(%0: f32[4,8], %1: f32[4,8]); %6: f32[4,8], %7: u8[4,8] = Dropout(%2, %3: s64[1], %4: s64[1], "
+    "%5: f32[1]); %8: f32[4,8] = ReLU(%6)",
+    "%2: f32[4,8] = Dequantize(%0: u8[4,8]) {scales=[2]}; %3: f32[4,8] = Multiply(%2, %1: f32[4,8]); "
+    "%5: f32[4,8] = Add(%3, %4: f32[4,8])",
+    // Gradients of several steps are summed up.
+    "%2: f32[8] = Add(%0: f32[8], %1: f32[8]); %4: f32[8] = Add(%3: f32[8], %2); %6: f32[8] = Add(%4, %5: f32[8])",
+};
+
+TEST(pattern_table, chains_of_training_are_one_partition) {
+  for (const char* row : kTrainingRows) {
+    const std::string found = partition_text(row);
+    EXPECT_TRUE(found.starts_with("[") && std::count(found.begin(), found.end(), '[') == 1) << found << " of " << row;
+  }
 }
 
 TEST(pattern_table, every_pattern_has_a_case_and_a_text) {
