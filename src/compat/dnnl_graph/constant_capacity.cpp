@@ -2,16 +2,17 @@
 // Reads the environment once and keeps a number for each kind of engine.
 #include "src/compat/dnnl_graph/constant_capacity.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <limits>
 #include <string_view>
 
 #include "partita/engine.hpp"
 #include "src/base/check.hpp"
+#include "src/base/env.hpp"
 
 namespace partita::abi {
 namespace {
@@ -47,18 +48,12 @@ void read(std::string_view text, Capacities& into) {
 }
 
 Capacities& capacities() {
-  static Capacities bytes{};
-  static const bool was_read = [] {
-    for (const char* name :
-         {"ONEDNN_GRAPH_CONSTANT_TENSOR_CACHE_CAPACITY", "DNNL_GRAPH_CONSTANT_TENSOR_CACHE_CAPACITY"})
-      if (const char* text = std::getenv(name)) {
-        read(text, bytes);
-        break;
-      }
-    apply(bytes[dnnl_cpu]);
-    return true;
+  static Capacities& bytes = []() -> Capacities& {
+    auto& made = *new Capacities{};
+    if (const auto& text = env(Env::constants) ? env(Env::constants) : env(Env::constants_old)) read(*text, made);
+    apply(made[dnnl_cpu]);
+    return made;
   }();
-  (void)was_read;
   return bytes;
 }
 
