@@ -87,6 +87,11 @@ PoolGeometry pool_geometry(const Problem& problem, const Dims& source_like, cons
   return g;
 }
 
+bool has_indices(const Problem& problem) {
+  if (problem.op != OpKind::MaxPool || problem.out_ports() < 2) return false;
+  return problem.out[1].dtype == Dtype::s32 || problem.out[1].dtype == Dtype::s64;
+}
+
 PoolIndex pool_index(const Attrs& attrs, const PoolGeometry& g) {
   if (!attrs.is(Attr::index_base, "tensor")) return {0, 0, 1};
   const int64_t cells = elements(g.src);

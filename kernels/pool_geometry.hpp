@@ -51,6 +51,9 @@ struct PoolGeometry {
 /// `source_like` / `pooled_like`: dims of the bigger and of the smaller tensor in the user's axis order, with a batch.
 PoolGeometry pool_geometry(const Problem& problem, const Dims& source_like, const Dims& pooled_like);
 
+/// True for a MaxPool whose second output tells where the maxima are.
+bool has_indices(const Problem& problem);
+
 /// The index of a cell of the bigger side: n * batch + c * channel + (row-major number of the cell in its plane) *
 /// cell. index_base plane: the number itself; tensor: the number of the element in row-major order of the tensor's
 /// axes.

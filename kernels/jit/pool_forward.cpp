@@ -186,11 +186,11 @@ class PoolForward {
 }  // namespace
 
 const char* refuse_pool_forward(const Problem& problem, const Target&) {
-  return problem.out_ports() > 1 ? refuse_pool_indices(problem) : refuse_forward_plan(problem);
+  return has_indices(problem) ? refuse_pool_indices(problem) : refuse_forward_plan(problem);
 }
 
 Result<Run> make_pool_forward(const Problem& problem, const Target& target) {
-  if (problem.out_ports() > 1) return make_pool_indices(problem, target);
+  if (has_indices(problem)) return make_pool_indices(problem, target);
   const ForwardPool pool = forward_pool(problem);
   if (GlobalPool::fits(pool)) return run_of<GlobalPool>(problem, target);
   if (TapPool::fits(pool)) return run_of<TapPool>(problem, target);

@@ -20,7 +20,7 @@ dnnl::algorithm algorithm_of(const Problem& problem) {
 /// Null where oneDNN has the problem's divisor and results.
 const char* refuse_extensions(const Problem& problem, const TensorDesc& wide, const TensorDesc& narrow) {
   if (lacks_batch_axis(problem)) return "oneDNN wants a batch axis";
-  if (problem.op == OpKind::MaxPool && problem.out_ports() > 1) return "oneDNN's indices lie within windows";
+  if (has_indices(problem)) return "oneDNN's indices lie within windows";
   const PoolGeometry g = pool_geometry(problem, wide.dims, narrow.dims);
   if (g.divides_by == PoolDivisor::fixed) return "oneDNN computes the divisor itself";
   for (int i = 0; g.divides_by == PoolDivisor::padded_box && i < g.axes(); ++i)

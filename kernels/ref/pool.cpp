@@ -108,7 +108,7 @@ Status max_pool(const Problem& given, Args args) {
   const Problem problem = with_batch_axis(given);
   const View src = in_view(problem, args, 0), dst = out_view(problem, args, 0);
   const Pool pool = pool_of(problem, src, dst);
-  const bool wants_indices = problem.out_ports() > 1;
+  const bool wants_indices = has_indices(problem);
   const Planes indices(wants_indices ? out_view(problem, args, 1) : dst, problem.attrs);
   for_each_plane(pool, [&](int64_t plane, std::vector<double>& source, std::vector<double>& result) {
     pool.wide.read(plane, source.data());
