@@ -13,15 +13,18 @@ bool lacks_batch_axis(const Problem& problem) {
   return !problem.out.empty() && !pool_axes(problem.attrs, problem.out[0].dims.size()).batch;
 }
 
+TensorDesc with_batch_axis(TensorDesc desc) {
+  desc.strides.insert(0, desc.dims[0] * desc.strides[0]);
+  desc.dims.insert(0, 1);
+  return desc;
+}
+
 Problem with_batch_axis(Problem problem) {
   if (!lacks_batch_axis(problem)) return problem;
   const int rank = problem.out[0].dims.size();
   for (auto* side : {&problem.in, &problem.out})
-    for (TensorDesc& desc : *side) {
-      if (desc.dims.size() != rank) continue;  // an input that stands for an attribute
-      desc.strides.insert(0, desc.dims[0] * desc.strides[0]);
-      desc.dims.insert(0, 1);
-    }
+    for (TensorDesc& desc : *side)  // some inputs stand for an attribute
+      if (desc.dims.size() == rank) desc = with_batch_axis(std::move(desc));
   return problem;
 }
 

@@ -8,6 +8,8 @@
 
 namespace partita {
 
+/// The tensor as the one item of a batch.
+TensorDesc with_batch_axis(TensorDesc desc);
 /// The problem with a batch axis of one item in front of every tensor that lacks it.
 Problem with_batch_axis(Problem problem);
 /// True where the problem's tensors have none.

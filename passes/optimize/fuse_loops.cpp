@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <set>
 
+#include "kernels/pool_geometry.hpp"
 #include "kernels/transplant.hpp"
 #include "passes/program.hpp"
 #include "src/base/check.hpp"
@@ -57,6 +58,10 @@ bool is_folded(const Expr& back, int output) {
 
 bool has_folds(const Expr& back) {
   return std::any_of(back.code.begin(), back.code.end(), [](const Instr& in) { return fold_of(in.op) != Fold::none; });
+}
+
+bool reads_coordinates(const Expr& expr) {
+  return std::any_of(expr.code.begin(), expr.code.end(), [](const Instr& in) { return in.op == ExprOp::index_s32; });
 }
 
 class Fuser {
@@ -108,8 +113,19 @@ class Fuser {
     return late ? static_cast<int>(reader) : early ? static_cast<int>(maker) : -1;
   }
 
+  /// Poolings put a batch axis in front of tensors without one; a loop over such a tensor gets it, too.
+  static void lift(Step& loop, const Dims& as) {
+    if (loop.problem.step != StepKind::loop || reads_coordinates(loop.problem.back)) return;
+    const Dims& space = loop.problem.out[0].dims;
+    if (as.size() != space.size() + 1 || as[0] != 1 || !std::equal(space.begin(), space.end(), as.begin() + 1)) return;
+    for (auto* side : {&loop.problem.in, &loop.problem.out})
+      for (TensorDesc& desc : *side) desc = with_batch_axis(std::move(desc));
+  }
+
   /// loop or skeleton step, then a loop over the same space.
   bool join_behind(size_t maker, size_t reader) {
+    lift(p_.steps[reader], p_.steps[maker].problem.out[0].dims);
+    lift(p_.steps[maker], p_.steps[reader].problem.out[0].dims);
     const Step &m = p_.steps[maker], &r = p_.steps[reader];
     if (r.problem.step != StepKind::loop || (m.problem.step != StepKind::loop && !is_skeleton(m.problem.step)))
       return false;
@@ -215,6 +231,10 @@ class Fuser {
 
   /// A loop whose only result is read by a skeleton step as its gradient (backward) or source (forward).
   bool join_in_front(size_t maker, size_t reader, int b) {
+    if (is_skeleton(p_.steps[reader].problem.step)) {
+      const Problem& skeleton = p_.steps[reader].problem;
+      lift(p_.steps[maker], skeleton.in[static_cast<size_t>(front_port(skeleton.step))].dims);
+    }
     const Step &m = p_.steps[maker], &r = p_.steps[reader];
     if (m.problem.step != StepKind::loop || !is_skeleton(r.problem.step) || m.out.size() != 1) return false;
     if (has_folds(m.problem.back)) return false;

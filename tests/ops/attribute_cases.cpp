@@ -150,7 +150,9 @@ Cases pool_cases() {
                    {square_pool(name), "data_format", {"NCX"}}});
     if (name.starts_with("Avg")) cases.push_back({pool(name, {5, 3, 2, 1, 1, 3}), "exclude_pad", {"true"}});
     if (name.starts_with("Max")) cases.push_back({pool(name, {5, 2, 2, 0, 0, 2}), "dilations", {"[2]"}});
-    if (!backward) cases.push_back({pool(name, {4, 3, 2, 0, 0, 0}), "rounding_type", {"ceil", "ceil_inside"}, shapes});
+    if (!backward)
+      for (const char* rule : {"ceil", "ceil_inside"})
+        cases.push_back({pool(name, {4, 3, 2, 0, 0, 0}), "rounding_type", {rule}, shapes});
     if (backward) cases.push_back({pool(name, {4, 3, 2, 0, 0, 2}), "rounding_type", {"floor"}, refusal});
     if (!name.starts_with("Avg")) continue;
     // The second window ends in the cell behind the padding.
