@@ -137,6 +137,19 @@ TEST(ascend_gradient, keeps_an_override_of_255_without_counted_padding) {
   }
 }
 
+TEST(ascend_gradient, of_a_source_one_cell_wide_reads_windows_that_lie_apart) {
+  Random random(6);
+  Case c;
+  c.p.source = {1, 3, 4, 1};
+  c.p.kernel = {2, 2};
+  c.p.strides = {3, 1};
+  c.p.pads_begin = c.p.pads_end = {0, 1};
+  c.p.dilations = {1, 1};
+  c.p.pooled = {1, 3, 1, 2};
+  c.p.divides_by = DividesBy::padded_box;
+  for (int round = 0; round < 8; ++round) EXPECT_EQ(average_difference(c, Dtype::f32, random), "");
+}
+
 TEST(ascend_gradient, of_three_axes_adds_what_overlaps_and_keeps_axes_apart) {
   Random random(3);
   Case c;
