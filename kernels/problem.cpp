@@ -10,7 +10,7 @@
 namespace partita {
 namespace {
 
-constexpr std::array<std::string_view, 22> kStepNames = {"none",
+constexpr std::array<std::string_view, 23> kStepNames = {"none",
                                                          "loop",
                                                          "pool_forward",
                                                          "pool_backward",

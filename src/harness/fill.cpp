@@ -112,6 +112,7 @@ void fill_indices(const op& o, const Attrs& attrs, uint64_t seed, Storage& stora
                         .in = {{storage.desc.dtype, narrow, storage.desc.strides}},
                         .out = {{o.outputs[0].dtype, wide, Dims(wide.size(), 0)}},
                         .front = {},
+                        .weights_front = {},
                         .back = {}};
   const Problem whole = with_batch_axis(problem);
   const TensorDesc& indices = whole.in[0];
