@@ -58,6 +58,11 @@ foreach(script IN LISTS lint_scripts)
   set_tests_properties(lint.${name} PROPERTIES ENVIRONMENT "PARTITA_BUILD_DIR=${PROJECT_BINARY_DIR}")
 endforeach()
 
+# Skipped where there is no PyTorch.
+add_test(NAME integration.pool_torch COMMAND ${PROJECT_SOURCE_DIR}/tests/integration/pool_torch.sh)
+set_tests_properties(integration.pool_torch PROPERTIES SKIP_RETURN_CODE 77
+                     ENVIRONMENT "PARTITA_BUILD_DIR=${PROJECT_BINARY_DIR}")
+
 # Sanitized code would need a sanitized user.
 if(NOT PARTITA_SANITIZE)
   add_test(NAME installed_package_builds_the_examples
