@@ -109,6 +109,13 @@ int64_t rows_of(int64_t extent, int64_t most) {
   return std::min(extent, ceil_div(ceil_div(extent, parts), 16) * 16);
 }
 
+/// Whether some step does not have the tile axis, and so runs again for each tile along it.
+bool repeats_steps(const Region& region, int axis) {
+  return std::any_of(region.tiled.begin(), region.tiled.end(), [&](const std::vector<int>& tiled) {
+    return std::find(tiled.begin(), tiled.end(), axis) == tiled.end();
+  });
+}
+
 /// Whether the tile axis cuts matrices, rather than telling them apart.
 bool is_matrix_axis(const Program& program, const Region& region, int axis) {
   for (size_t i = 0; i < region.steps.size(); ++i) {
@@ -132,7 +139,10 @@ std::optional<std::vector<int64_t>> tiling_of(const Program& program, const Regi
   if (rows) {
     const int64_t others = sizes.tiles(extents) / extent;
     const int64_t most = budget / std::max<int64_t>(sizes.alive(extents), 1);
-    extents[last] = rows_of(extent, std::min(most, ceil_div(extent * others, kWantedTiles)));
+    // loops that every tile repeats (dequantization of keys) cost less in fewer tiles
+    const int64_t wanted =
+        repeats_steps(region, static_cast<int>(last)) ? extent : ceil_div(extent * others, kWantedTiles);
+    extents[last] = rows_of(extent, std::min(most, wanted));
   }
   // small matrices: several of them in one tile
   for (size_t c = region.axes.size(); c-- > 0;) {

@@ -61,10 +61,21 @@ Size size_of(const Storage& s) {
   return size;
 }
 
+/// What f32 mathematics may be made of.
+double tolerance_of(FpMath fpmath) {
+  switch (fpmath) {
+    case FpMath::bf16:
+    case FpMath::any: return tolerance_of(Dtype::bf16);
+    case FpMath::f16:
+    case FpMath::tf32: return tolerance_of(Dtype::f16);
+    default: return 0;
+  }
+}
+
 }  // namespace
 
 double tolerance_of(const Partition& partition) {
-  double tolerance = 0;
+  double tolerance = tolerance_of(partition.fpmath);
   bool quantized = false;
   for (const op& o : partition.ops) {
     for (const auto* side : {&o.inputs, &o.outputs})

@@ -15,7 +15,8 @@ struct Difference {
   std::string first;     ///< where the first one is and what was found; empty where none is
 };
 
-/// What a partition's outputs may differ by (docs/numerics.md): set by the narrowest floating type inside it, wider
+/// What a partition's outputs may differ by (docs/numerics.md): set by the narrowest floating type inside it, or that
+/// f32 mathematics may use (FpMath), wider
 /// where values are quantized between its operators. Integers may differ by one unit, booleans and s32 not at all.
 double tolerance_of(const Partition& partition);
 

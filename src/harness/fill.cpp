@@ -71,6 +71,21 @@ Range integer_range(Dtype dtype) {
   }
 }
 
+/// Quantized values lie around their zero point: far from it, numbers would be large and nearly equal.
+Range quantized_range(const FinalGraph& graph, const Value& value, Dtype dtype) {
+  const Range plain = integer_range(dtype);
+  if (dtype != Dtype::u8 && dtype != Dtype::s8) return plain;
+  for (const Use& use : value.uses) {
+    const Attrs& attrs = graph.attrs[static_cast<size_t>(use.op)];
+    if (graph.ops[static_cast<size_t>(use.op)].kind != OpKind::Dequantize || !attrs.has(Attr::zps)) continue;
+    const auto& zps = attrs.ints(Attr::zps);
+    const double zero = zps.empty() ? 0 : static_cast<double>(zps[0]);
+    const double least = dtype == Dtype::u8 ? 0 : -128, most = dtype == Dtype::u8 ? 255 : 127;
+    if (zero > plain.high) return {std::max(least, zero - 8), std::min(most, zero + 8)};
+  }
+  return plain;
+}
+
 /// A shape input must say what the given output shape says; axes are those that the output lacks or has as 1.
 Result<std::vector<int64_t>> shape_content(const FinalGraph& graph, const Use& use, Attr attr, int64_t entries) {
   const op& o = graph.ops[static_cast<size_t>(use.op)];
@@ -158,7 +173,7 @@ Status fill_input(const FinalGraph& graph, int v, uint64_t seed, Storage& storag
   const int64_t n = span_of(storage.desc.dims, storage.desc.strides);
   const uint64_t own = Hasher().add(seed).add(value.desc.id).value();
   if (dtype == Dtype::boolean || !is_floating(dtype)) {
-    const Range r = dtype == Dtype::boolean ? Range{0, 2} : integer_range(dtype);
+    const Range r = dtype == Dtype::boolean ? Range{0, 2} : quantized_range(graph, value, dtype);
     for (int64_t i = 0; i < n; ++i)
       store_from_double(data, dtype, i,
                         static_cast<int64_t>(r.low + uniform(own, static_cast<uint64_t>(i)) * (r.high - r.low)));
