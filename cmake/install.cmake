@@ -7,6 +7,8 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/partita)
 install(TARGETS partita EXPORT partita_targets)
 install(EXPORT partita_targets NAMESPACE partita:: DESTINATION ${package_dir} FILE partita-targets.cmake)
 install(DIRECTORY include/partita TYPE INCLUDE)
+install(TARGETS partita_dnnl_graph LIBRARY)
+set_target_properties(partita_dnnl_graph PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 if(TARGET partita_cli)
   # oneDNN may live outside the loader's folders.
   set_target_properties(partita_cli PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)

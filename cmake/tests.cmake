@@ -66,4 +66,47 @@ if(NOT PARTITA_SANITIZE)
                    -P ${PROJECT_SOURCE_DIR}/cmake/test_installed_package.cmake)
 endif()
 
+include(cmake/compat_tests.cmake)
 include(cmake/bench.cmake)
+
+# The drop-in library is tested from outside, through its C interface and beside the libdnnl of the machine.
+file(GLOB sources CONFIGURE_DEPENDS tests/compat/dnnl_graph/*.cpp)
+add_executable(dnnl_graph_tests ${sources})
+file(GLOB sources CONFIGURE_DEPENDS tests/compat/dnnl_graph/threadpool/*.cpp)
+add_executable(dnnl_graph_threadpool_tests ${sources})
+set_target_properties(dnnl_graph_threadpool_tests PROPERTIES ENABLE_EXPORTS ON)
+foreach(program dnnl_graph_tests dnnl_graph_threadpool_tests)
+  target_include_directories(${program} PRIVATE include ${PROJECT_SOURCE_DIR})
+  target_compile_definitions(${program} PRIVATE PARTITA_VERSION="${PROJECT_VERSION}" ${dnnl_graph_definitions})
+  target_link_libraries(${program} PRIVATE partita_dnnl_graph DNNL::dnnl GTest::gmock_main)
+endforeach()
+gtest_discover_tests(dnnl_graph_tests DISCOVERY_TIMEOUT 60 TEST_PREFIX compat. PROPERTIES ENVIRONMENT PARTITA_VERBOSE=1)
+gtest_discover_tests(dnnl_graph_threadpool_tests DISCOVERY_TIMEOUT 60 TEST_PREFIX compat.
+                     PROPERTIES ENVIRONMENT OMP_NUM_THREADS=3)
+
+add_executable(dnnl_graph_c_test tests/compat/dnnl_graph/c_test.c)
+target_link_libraries(dnnl_graph_c_test PRIVATE partita_dnnl_graph DNNL::dnnl)
+add_test(NAME compat.dnnl_graph_from_c COMMAND dnnl_graph_c_test)
+add_test(NAME compat.dnnl_graph_dump_variable
+         COMMAND ${PROJECT_SOURCE_DIR}/tests/compat/dnnl_graph/dump_variable.sh $<TARGET_FILE:dnnl_graph_c_test>)
+set(c_programs dnnl_graph_c_test)
+if(EXISTS ${onednn_archive})
+  add_executable(dnnl_graph_no_libdnnl_test tests/compat/dnnl_graph/no_libdnnl_test.c)
+  target_link_libraries(dnnl_graph_no_libdnnl_test PRIVATE partita_dnnl_graph)
+  add_test(NAME compat.dnnl_graph_without_libdnnl COMMAND dnnl_graph_no_libdnnl_test)
+  list(APPEND c_programs dnnl_graph_no_libdnnl_test)
+endif()
+foreach(program IN LISTS c_programs)
+  target_include_directories(${program} PRIVATE include)
+  target_compile_definitions(${program} PRIVATE ${dnnl_graph_definitions})
+  set_target_properties(${program} PROPERTIES C_STANDARD 11)
+endforeach()
+
+# Skipped where PyTorch or a libdnnl beside it is missing.
+find_package(Python3 QUIET COMPONENTS Interpreter)
+if(Python3_FOUND)
+  add_test(NAME integration.pytorch_fusion
+           COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/integration/pytorch_fusion.py
+                   $<TARGET_FILE:partita_dnnl_graph>)
+  set_tests_properties(integration.pytorch_fusion PROPERTIES SKIP_RETURN_CODE 77)
+endif()

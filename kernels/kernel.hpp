@@ -21,12 +21,23 @@ struct RunArgs {
   std::span<const void* const> in;
   std::span<void* const> out;
   void* scratch = nullptr;
+  /// What Run::packs made, in their order; an absent or null one is made in the scratch memory by the call itself.
+  std::span<const void* const> packed = {};
+};
+
+/// Another form of a constant input (weights in the layout of a primitive) that may be kept between executions.
+struct Pack {
+  size_t port = 0;
+  size_t bytes = 0;
+  /// `from` is the address of the port's tensor, `to` is aligned to 64, `scratch` as in RunArgs.
+  std::function<Status(const void* from, void* to, void* scratch)> make;
 };
 
 /// A kernel made for one problem: immutable, callable from several threads at once.
 struct Run {
   std::function<Status(const RunArgs&)> call;
   size_t scratch_bytes = 0;
+  std::vector<Pack> packs = {};
 };
 
 /// What kernels are made for.
@@ -34,6 +45,7 @@ struct Target {
   Isa isa = Isa::any;  ///< best instruction set to use
   int threads = 1;     ///< threads that will execute
   FpMath fpmath = FpMath::strict;
+  bool keeps_packs = false;  ///< what Run::packs makes is kept between executions, so it may cost something
 };
 
 struct Kernel {

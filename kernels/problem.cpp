@@ -10,11 +10,12 @@
 namespace partita {
 namespace {
 
-constexpr std::array<std::string_view, 21> kStepNames = {"none",
+constexpr std::array<std::string_view, 22> kStepNames = {"none",
                                                          "loop",
                                                          "pool_forward",
                                                          "pool_backward",
                                                          "max_pool_backward",
+                                                         "max_pool_indices_backward",
                                                          "convolution",
                                                          "convolution_backward_data",
                                                          "convolution_backward_weights",
@@ -30,8 +31,9 @@ constexpr std::array<std::string_view, 21> kStepNames = {"none",
                                                          "resample",
                                                          "resample_backward",
                                                          "prelu_backward",
-                                                         "dropout"};
-static_assert(kStepNames.size() == static_cast<size_t>(StepKind::dropout) + 1);
+                                                         "dropout",
+                                                         "tiles"};
+static_assert(kStepNames.size() == static_cast<size_t>(StepKind::tiles) + 1);
 
 }  // namespace
 

@@ -31,6 +31,7 @@ enum class StepKind : uint8_t {
   pool_forward,
   pool_backward,
   max_pool_backward,
+  max_pool_indices_backward,
   convolution,
   convolution_backward_data,
   convolution_backward_weights,
@@ -47,6 +48,7 @@ enum class StepKind : uint8_t {
   resample_backward,
   prelu_backward,
   dropout,
+  tiles,  ///< a program for each tile of a space (passes/tile); made by its pass, no kernel table
 };
 std::string_view name_of(StepKind kind);
 
@@ -63,11 +65,17 @@ struct Problem {
   int ports_in = -1, ports_out = -1;
   /// Applied to each element the skeleton reads of its main input (front_port). That input is not read itself then.
   Expr front;
+  /// The same for the second input of a product (convolution, matmul): a dequantization of its weights.
+  Expr weights_front;
   /// Applied to each element of the skeleton's main result, instead of storing it to out[0]. Then out[0] is the first
   /// output of `back`; the operator's other outputs keep their places, further outputs of `back` follow them.
   Expr back;
 
-  bool fused() const { return !front.empty() || !back.empty(); }
+  /// Bit k: in[k] has the same content in every execution, so what a kernel makes of it alone may be kept (Run::packs).
+  uint64_t constant_ports = 0;
+
+  bool fused() const { return !front.empty() || !weights_front.empty() || !back.empty(); }
+  bool is_constant(size_t port) const { return port < 64 && (constant_ports >> port & 1) != 0; }
   int in_ports() const { return ports_in < 0 ? static_cast<int>(in.size()) : ports_in; }
   int out_ports() const { return ports_out < 0 ? static_cast<int>(out.size()) : ports_out; }
 };

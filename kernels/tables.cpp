@@ -6,6 +6,7 @@
 #include "kernels/jit/flat.hpp"
 #include "kernels/jit/pool_backward.hpp"
 #include "kernels/jit/pool_forward.hpp"
+#include "kernels/jit/pool_scatter.hpp"
 #include "kernels/jit/resample.hpp"
 #include "kernels/jit/rows_norm.hpp"
 #include "kernels/jit/rows_softmax.hpp"
@@ -105,6 +106,16 @@ constexpr std::array kMaxPoolBackward = {
     float_row<onednn::plan_max_pool_backward>("max_pool_backward_any_onednn_f32", StepKind::max_pool_backward),
     interpreter_row("max_pool_backward_any_interpreter", StepKind::max_pool_backward),
     reference_row("max_pool_backward_any_ref", StepKind::max_pool_backward),
+};
+
+constexpr std::array kMaxPoolIndicesBackward = {
+#if PARTITA_JIT
+    jit_row<jit::make_pool_scatter, Isa::avx512>("max_pool_indices_backward_any_jit_avx512",
+                                                 StepKind::max_pool_indices_backward, jit::refuse_pool_scatter, true),
+    jit_row<jit::make_pool_scatter, Isa::avx2>("max_pool_indices_backward_any_jit_avx2",
+                                               StepKind::max_pool_indices_backward, jit::refuse_pool_scatter, true),
+#endif
+    reference_row("max_pool_indices_backward_any_ref", StepKind::max_pool_indices_backward),
 };
 
 constexpr std::array kConvolution = {
@@ -245,11 +256,13 @@ constexpr std::array kDropout = {reference_row("dropout_any_ref", StepKind::drop
 
 std::span<const Kernel> kernels_for(StepKind step) {
   switch (step) {
-    case StepKind::none: return {};
+    case StepKind::none:
+    case StepKind::tiles: return {};
     case StepKind::loop: return kLoop;
     case StepKind::pool_forward: return kPoolForward;
     case StepKind::pool_backward: return kPoolBackward;
     case StepKind::max_pool_backward: return kMaxPoolBackward;
+    case StepKind::max_pool_indices_backward: return kMaxPoolIndicesBackward;
     case StepKind::convolution: return kConvolution;
     case StepKind::convolution_backward_data: return kConvolutionBackwardData;
     case StepKind::convolution_backward_weights: return kConvolutionBackwardWeights;

@@ -12,13 +12,13 @@
 #include "src/ir/op_def.hpp"
 
 namespace partita {
-namespace {
 
 uint64_t next_id() {
   static std::atomic<uint64_t> last{100000};
   return ++last;
 }
 
+namespace {
 void try_patterns(const FinalGraph& graph, Claims& claims, std::vector<PatternNote>* notes) {
   for (const auto& pattern : all_patterns()) {
     const OpSet starts = start_kinds(pattern);

@@ -47,6 +47,9 @@ struct PartitionSettings {
 std::vector<Partition> partition_graph(const FinalGraph& graph, const PartitionSettings& settings,
                                        std::vector<PatternNote>* notes = nullptr);
 
+/// A number that neither a partition nor anything else of this process has.
+uint64_t next_id();
+
 /// A partition of all operators of a graph, whatever the patterns say. Used for single operators and by tests.
 Partition whole_partition(const FinalGraph& graph, const PartitionSettings& settings);
 

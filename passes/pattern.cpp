@@ -11,7 +11,7 @@ std::string text_of(OpSet set) {
   constexpr size_t kShown = 4;
   std::vector<std::string_view> names;
   for (int k = 0; k < kOpKinds; ++k)
-    if (set.has(static_cast<OpKind>(k))) names.push_back(name_of(static_cast<OpKind>(k)));
+    if (set.has(op_kind_at(k))) names.push_back(name_of(op_kind_at(k)));
   if (names.size() > kShown) {
     names.resize(kShown);
     names.push_back("..");

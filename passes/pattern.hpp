@@ -21,10 +21,12 @@ class OpSet {
  public:
   constexpr OpSet() = default;
   constexpr OpSet(OpKind kind) {
-    words_[static_cast<size_t>(kind) / 64] = uint64_t{1} << (static_cast<size_t>(kind) % 64);
+    const auto position = static_cast<size_t>(position_of(kind));
+    words_[position / 64] = uint64_t{1} << (position % 64);
   }
   constexpr bool has(OpKind kind) const {
-    return words_[static_cast<size_t>(kind) / 64] >> (static_cast<size_t>(kind) % 64) & 1;
+    const auto position = static_cast<size_t>(position_of(kind));
+    return words_[position / 64] >> (position % 64) & 1;
   }
   constexpr bool empty() const { return words_[0] == 0 && words_[1] == 0; }
   friend constexpr OpSet operator|(OpSet a, OpSet b) {
@@ -40,11 +42,12 @@ class OpSet {
   friend constexpr bool operator==(OpSet, OpSet) = default;
   static constexpr OpSet all() {
     OpSet set;
-    for (int k = 0; k < kOpKinds; ++k) set = set | OpSet(static_cast<OpKind>(k));
+    for (int k = 0; k < kOpKinds; ++k) set = set | OpSet(op_kind_at(k));
     return set;
   }
 
  private:
+  static_assert(kOpKinds < 128);
   uint64_t words_[2] = {0, 0};
 };
 constexpr OpSet operator|(OpKind a, OpKind b) { return OpSet(a) | OpSet(b); }

@@ -61,8 +61,47 @@ size_t place(std::vector<Lifetime> list, Program& p) {
 
 size_t most_operands(const Program& p) {
   size_t most = 0;
-  for (const Step& step : p.steps) most = std::max(most, step.in.size() + step.out.size());
+  for (const Step& step : p.steps) most = std::max(most, step.in.size() + step.out.size() + step.run.packs.size());
   return most;
+}
+
+bool is_constant(const Buffer& b) {
+  if (b.role == Buffer::Role::constant || b.kept) return true;
+  return b.role == Buffer::Role::input && b.desc.property == Property::constant;
+}
+
+/// A step that reads constants alone runs once; its results must be nobody else's.
+bool makes_constants(const Program& p, const Step& step) {
+  const auto constant = [&](int b) { return b == Step::kNoBuffer || is_constant(p.buffers[static_cast<size_t>(b)]); };
+  const auto own = [&](int b) {
+    const auto writers = std::count_if(p.steps.begin(), p.steps.end(), [&](const Step& s) { return s.writes(b); });
+    return p.buffers[static_cast<size_t>(b)].role == Buffer::Role::temporary && writers == 1;
+  };
+  return !step.in.empty() && std::all_of(step.in.begin(), step.in.end(), constant) &&
+         std::all_of(step.out.begin(), step.out.end(), own);
+}
+
+/// Places for what the constant cache keeps.
+size_t place_kept(Program& p) {
+  size_t end = 0;
+  const auto placed = [&](size_t bytes) {
+    const size_t at = end;
+    end += aligned(bytes);
+    return at;
+  };
+  for (Step& step : p.steps) {
+    if (step.constant)
+      for (int b : step.out) {
+        Buffer& made = p.buffers[static_cast<size_t>(b)];
+        made.kept_offset = placed(made.desc.size_bytes());
+      }
+    step.packs_at.clear();
+    for (const Pack& pack : step.run.packs) {
+      const bool keeps = !step.constant && step.problem.is_constant(pack.port);
+      step.packs_at.push_back(keeps ? placed(pack.bytes) : Step::kNotKept);
+    }
+  }
+  return end;
 }
 
 bool has(const Expr& expr, ExprOp op, size_t operand) {
@@ -131,18 +170,33 @@ bool Step::writes(int buffer) const { return std::find(out.begin(), out.end(), b
 std::string text_of(const Step& step) {
   std::string text;
   for (const std::string& o : step.ops) text += (text.empty() ? "" : " + ") + o;
+  if (!step.note.empty()) text += " | " + step.note;
+  if (!step.problem.weights_front.empty()) text += " | in front of the weights: " + text_of(step.problem.weights_front);
   if (!step.problem.front.empty()) text += " | in front: " + text_of(step.problem.front);
   if (!step.problem.back.empty())
     text += (step.problem.step == StepKind::loop ? " | each: " : " | behind: ") + text_of(step.problem.back);
   return text;
 }
 
+void mark_constants(Program& program) {
+  for (Step& step : program.steps) {
+    step.problem.constant_ports = 0;
+    for (size_t k = 0; k < std::min<size_t>(step.in.size(), 64); ++k)
+      if (step.in[k] != Step::kNoBuffer && is_constant(program.buffers[static_cast<size_t>(step.in[k])]))
+        step.problem.constant_ports |= uint64_t{1} << k;
+    step.constant = makes_constants(program, step);
+    if (step.constant)
+      for (int b : step.out) program.buffers[static_cast<size_t>(b)].kept = true;
+  }
+}
+
 void plan_memory(Program& program) {
+  program.kept_bytes = place_kept(program);
   program.scratch_offset = place(lifetimes(program), program);
   size_t scratch = 0;
   for (const Step& step : program.steps) scratch = std::max(scratch, aligned(step.run.scratch_bytes));
   program.pointers_offset = program.scratch_offset + scratch;
-  program.addresses = program.buffers.size() + most_operands(program);
+  program.addresses = program.buffers.size() + std::max(most_operands(program), program.inputs.size());
   const bool many = program.addresses > Program::kPointersOnStack;
   program.arena_bytes = program.pointers_offset + (many ? aligned(program.addresses * sizeof(void*)) : 0);
   InPlace(program).run();

@@ -28,6 +28,7 @@ std::string_view forced_kernel(StepKind step) {
 
 Status select_kernels(Program& program, const Target& target) {
   for (Step& step : program.steps) {
+    if (step.run.call) continue;  // made by the pass that made the step
     auto picked = pick_kernel(step.problem, target, forced_kernel(step.problem.step));
     if (!picked.ok()) return std::move(picked).take_status().at(text_of(step));
     step.picked = std::move(picked).value();

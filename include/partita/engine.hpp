@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 
+#include "partita/status.hpp"
 #include "partita/types.hpp"
 
 namespace partita {
@@ -22,27 +24,53 @@ struct allocator {
 /// The CPU with an allocator. A cheap copy; the allocator's functions must outlive what was compiled for the engine.
 class engine {
  public:
-  explicit engine(EngineKind kind = EngineKind::cpu, allocator memory = allocator::standard())
-      : kind_(kind), memory_(std::move(memory)) {}
+  /// With the standard allocator.
+  explicit engine(EngineKind kind = EngineKind::cpu);
+  engine(EngineKind kind, allocator memory);
   EngineKind kind() const { return kind_; }
   const allocator& memory() const { return memory_; }
+  /// Copies have the same. Every engine made with an allocator of the caller has one of its own, never given again; all
+  /// others have 0. What is compiled for one identity is not handed out to another.
+  uint64_t identity() const { return identity_; }
 
  private:
   EngineKind kind_;
   allocator memory_;
+  uint64_t identity_ = 0;
 };
+
+/// What compiled partitions make of tensors with the property constant (reordered weights, folded scales) is kept from
+/// the first execution on, as long as all of it is no larger than the capacity, in megabytes (2^20 bytes); what does
+/// not fit is made again by every execution. It is kept for the addresses of the constant tensors: who changes their
+/// content must give it another address. 0, the initial value, keeps nothing. Setting a capacity forgets what is kept.
+/// What belongs to a compiled partition goes with it. Thread-safe. Errors: unimplemented for an engine that does not
+/// exist.
+Status set_constant_cache_capacity(EngineKind kind, size_t megabytes);
+size_t constant_cache_capacity(EngineKind kind);
+
+/// Drops what the compiled-partition cache holds for engines of this identity. For callers whose allocator ends; what
+/// is still in use lives on with its handles. Thread-safe.
+void forget_engine(uint64_t identity);
+
+class Executor;  // src/base/threads.hpp
 
 /// An order of execution with its number of threads. Execution is synchronous; use one stream for each calling thread.
 class stream {
  public:
   /// threads 0: as many as OpenMP gives.
   explicit stream(const engine& on, int threads = 0) : engine_(on), threads_(threads) {}
+  /// Partita's own kernels run on the executor's threads; it must outlive the stream. oneDNN's primitives run on the
+  /// calling thread.
+  stream(const engine& on, Executor& runs_on) : engine_(on), threads_(0), executor_(&runs_on) {}
   const engine& on() const { return engine_; }
   int threads() const { return threads_; }
+  /// Null: OpenMP.
+  Executor* runs_on() const { return executor_; }
 
  private:
   engine engine_;
   int threads_;
+  Executor* executor_ = nullptr;
 };
 
 }  // namespace partita

@@ -15,7 +15,10 @@
 
 namespace partita {
 
-/// Operator kinds; the numbers are those of the oneDNN Graph C ABI and never change.
+/// Kinds and attributes with numbers from here on are extensions: the oneDNN Graph C ABI does not have them.
+inline constexpr uint16_t kFirstExtension = 0x4000;
+
+/// Operator kinds; the numbers are those of the oneDNN Graph C ABI (extensions: our own) and never change.
 enum class OpKind : uint16_t {
   Abs = 0, AbsBackward = 1, Add = 2, AvgPool = 3, AvgPoolBackward = 4, BatchNormTrainingBackward = 5,
   BatchNormForwardTraining = 6, BatchNormInference = 7, BiasAdd = 8, BiasAddBackward = 9, Clamp = 10,
@@ -32,10 +35,25 @@ enum class OpKind : uint16_t {
   StaticTranspose = 73, Subtract = 74, Tanh = 75, TanhBackward = 76, TypeCast = 77, Wildcard = 78, HardSigmoid = 79,
   HardSigmoidBackward = 80, Select = 81, Pow = 82, GroupNorm = 83, GenIndex = 84, GreaterEqual = 85, RMSNorm = 86,
   Dropout = 87,
+  AdaptiveAvgPool = kFirstExtension, AdaptiveAvgPoolBackward = kFirstExtension + 1,
+  MaxPoolIndicesBackward = kFirstExtension + 2,
 };
-inline constexpr int kOpKinds = 88;
+inline constexpr int kUpstreamOpKinds = 88;
+inline constexpr int kOpKinds = kUpstreamOpKinds + 3;
 
-/// Attribute names; the numbers are those of the oneDNN Graph C ABI and never change.
+/// Place of a kind among all kinds, in [0, kOpKinds); kOpKinds for a number that is none.
+constexpr int position_of(OpKind kind) {
+  const int number = static_cast<int>(kind), from_extensions = number - kFirstExtension;
+  const bool upstream = from_extensions < 0;
+  const bool known = upstream ? number < kUpstreamOpKinds : from_extensions < kOpKinds - kUpstreamOpKinds;
+  return !known ? kOpKinds : upstream ? number : kUpstreamOpKinds + from_extensions;
+}
+/// The kind at a place in [0, kOpKinds).
+constexpr OpKind op_kind_at(int position) {
+  return static_cast<OpKind>(position < kUpstreamOpKinds ? position : position - kUpstreamOpKinds + kFirstExtension);
+}
+
+/// Attribute names; the numbers are those of the oneDNN Graph C ABI (extensions: our own) and never change.
 enum class Attr : uint16_t {
   alpha = 1, beta = 2, epsilon = 3, max = 4, min = 5, momentum = 6, scales = 32, axis = 48, begin_norm_axis = 49,
   groups = 50, axes = 64, dilations = 65, dst_shape = 66, kernel = 67, order = 68, output_padding = 69,
@@ -44,6 +62,8 @@ enum class Attr : uint16_t {
   special_zero = 100, transpose_a = 101, transpose_b = 102, use_affine = 103, use_dst = 104, auto_broadcast = 128,
   auto_pad = 129, coordinate_transformation_mode = 130, data_format = 131, mode = 132, qtype = 133,
   rounding_type = 134, weights_format = 135, accumulation_mode = 136,
+  divisor_override = kFirstExtension, exclude_overhang = kFirstExtension + 1, index_base = kFirstExtension + 2,
+  spatial_axes = kFirstExtension + 3,
 };
 
 std::string_view name_of(OpKind kind);

@@ -8,6 +8,7 @@
 
 #include "kernels/jit/emitter.hpp"
 #include "kernels/jit/vector_math.hpp"
+#include "kernels/narrow_results.hpp"
 
 namespace partita::jit {
 namespace {
@@ -33,7 +34,11 @@ class Expander {
         integer_(expr.code.size()) {}
 
   Lanes run() {
-    for (size_t i = 0; i < expr_.code.size(); ++i) value_[i] = instruction(i, expr_.code[i]);
+    for (size_t i = 0; i < expr_.code.size(); ++i) {
+      const Instr& in = expr_.code[i];
+      b_.precision = is_elementary(in.op) && in.imm == kNarrowResult ? Precision::narrow : Precision::full;
+      value_[i] = instruction(i, in);
+    }
     lanes_.result = expr_.code.empty() ? Value{0} : value_[expr_.result];
     return std::move(lanes_);
   }

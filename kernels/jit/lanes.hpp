@@ -67,10 +67,18 @@ struct Lanes {
 /// How many of a, b, c an operation reads.
 int lane_operands(LaneOp op);
 
+/// How near elementary functions come to the exact result.
+enum class Precision : uint8_t {
+  full,  ///< within 4 ulp of f32
+  /// Within 2^-14 of its size, below 2^-118 perhaps 0: for results that are rounded to 16 bits or fewer.
+  narrow,
+};
+
 /// Appends operations; equal pure ones are made once.
 class LaneBuilder {
  public:
   using Value = uint16_t;
+  Precision precision = Precision::full;  ///< of the elementary functions appended next
   explicit LaneBuilder(Lanes& lanes) : lanes_(lanes) {}
 
   Value emit(const Lane& lane);

@@ -8,6 +8,7 @@
 
 #include "kernels/jit/pool_forward_kernels.hpp"
 #include "kernels/jit/pool_global.hpp"
+#include "kernels/jit/pool_indices.hpp"
 #include "kernels/jit/pool_taps.hpp"
 #include "kernels/jit/run_of.hpp"
 #include "src/base/threads.hpp"
@@ -184,9 +185,12 @@ class PoolForward {
 
 }  // namespace
 
-const char* refuse_pool_forward(const Problem& problem, const Target&) { return refuse_forward_plan(problem); }
+const char* refuse_pool_forward(const Problem& problem, const Target&) {
+  return has_indices(problem) ? refuse_pool_indices(problem) : refuse_forward_plan(problem);
+}
 
 Result<Run> make_pool_forward(const Problem& problem, const Target& target) {
+  if (has_indices(problem)) return make_pool_indices(problem, target);
   const ForwardPool pool = forward_pool(problem);
   if (GlobalPool::fits(pool)) return run_of<GlobalPool>(problem, target);
   if (TapPool::fits(pool)) return run_of<TapPool>(problem, target);

@@ -147,12 +147,14 @@ void ForwardPlan::plan_numbers() {
   const auto number = [&](double divisor) {
     empty = empty || divisor == 0;
     if (g.maximum) return divisor == 0 ? p.lowest : -std::numeric_limits<float>::infinity();
-    if (p.divides) return static_cast<float>(std::max(divisor, 1.0));
+    if (p.divides) return divisor == 0 ? 1.0f : static_cast<float>(divisor);
     return divisor == 0 ? 0.0f : static_cast<float>(1 / divisor);
   };
-  for (int64_t x = 0; x < g.dst[2]; ++x) x_numbers.push_back(number(g.axis_divisor(2, x)));
+  // A divisor that is given belongs to the rows.
+  for (int64_t x = 0; x < g.dst[2]; ++x) x_numbers.push_back(number(static_cast<double>(g.counted(2, x))));
   for (int64_t z = 0; z < g.dst[0]; ++z)
-    for (int64_t y = 0; y < g.dst[1]; ++y) row_numbers.push_back(number(g.axis_divisor(0, z) * g.axis_divisor(1, y)));
+    for (int64_t y = 0; y < g.dst[1]; ++y)
+      row_numbers.push_back(number(g.divisor_of(g.counted(0, z) * g.counted(1, y))));
   if (g.maximum) {
     numbers = empty ? Numbers::each : Numbers::none;
   } else if (same_number(x_numbers) && same_number(row_numbers)) {

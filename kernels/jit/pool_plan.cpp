@@ -58,13 +58,13 @@ PoolPlan::PoolPlan(const Problem& p)
   same_along_rows = same_z && same_y;
   same_along_x = same_weights(g, 2, x);
   // Each factor is the reciprocal of a small whole number: one division of their product rounds once.
-  const auto count = [](float w) { return w == 0 ? 1.0 : static_cast<double>(static_cast<int64_t>(1.0f / w + 0.5f)); };
+  const auto count = [](float w) { return w == 0 ? int64_t{1} : static_cast<int64_t>(1.0f / w + 0.5f); };
   if (same_along_rows && same_along_x)
-    weight = static_cast<float>(1.0 / (count(z) * count(y) * count(x)));
+    weight = static_cast<float>(1.0 / g.divisor_of(count(z) * count(y) * count(x)));
   else if (same_along_rows)
-    weight = static_cast<float>(1.0 / (count(z) * count(y)));
+    weight = static_cast<float>(1.0 / static_cast<double>(count(z) * count(y)));
   else if (same_along_x)
-    weight = static_cast<float>(1.0 / count(x));
+    weight = static_cast<float>(1.0 / static_cast<double>(count(x)));
 }
 
 std::vector<RowCover> PoolPlan::row_covers(int64_t z, int64_t y) const {

@@ -187,18 +187,20 @@ const char* PoolStages::refuse(const PoolPlan& p) {
   if ((p.front_in.size() + 1) * kSumRows + 2 > kMaxOperands || p.back_in.size() + kMaxSummed > kMaxOperands ||
       p.out.size() > kMaxOperands)
     return "too many operands";
-  const auto fits = [&](const PoolOperand& o, bool written) {
+  // `width`: cells of the operand along x, which are windows in front and source cells behind.
+  const auto fits = [&](const PoolOperand& o, int64_t width, bool written) {
     const int64_t step = p.channel_last ? o.c : o.x;
-    const int64_t extent = p.channel_last ? p.g.channels : p.g.src[2];
+    const int64_t extent = p.channel_last ? p.g.channels : width;
     return extent == 1 || step == bits_of(o.dtype) / 8 || (step == 0 && !written);
   };
   const char* reason = "an operand's elements along the innermost axis are not next to each other";
-  for (const auto* list : {&p.front_in, &p.back_in})
-    for (int k : *list)
-      if (!fits(p.in[static_cast<size_t>(k)], false)) return reason;
-  if (p.maximum && !fits(p.in[0], false)) return reason;
+  for (int k : p.front_in)
+    if (!fits(p.in[static_cast<size_t>(k)], p.g.dst[2], false)) return reason;
+  for (int k : p.back_in)
+    if (!fits(p.in[static_cast<size_t>(k)], p.g.src[2], false)) return reason;
+  if (p.maximum && !fits(p.in[0], p.g.src[2], false)) return reason;
   for (const PoolOperand& o : p.out)
-    if (!fits(o, true)) return reason;
+    if (!fits(o, p.g.src[2], true)) return reason;
   return nullptr;
 }
 

@@ -42,21 +42,16 @@ TapPool::TapPool(const Problem& problem, const Target& target)
       joined_(windows_join()),
       may_stream_(may_stream(p_, problem)) {
   const PoolGeometry& g = p_.g;
-  kernels_.resize(static_cast<size_t>(g.kernel[0] * g.kernel[1] + 1) * stretches_.size());
   for (const WindowStretch& z : window_stretches(g, 0))
     for (const WindowStretch& y : window_stretches(g, 1)) {
-      const int64_t rows = count(z.taps) * count(y.taps);
+      const RowKind row{count(z.taps) * count(y.taps), z.counted * y.counted};
       for (size_t s = 0; s < stretches_.size(); ++s) {
-        Kernels& made = kernels_[number_of(rows, s)];
+        Kernels& made = kernels_[{row, s}];
         if (made.plain.stencil || made.plain.taps) continue;
-        made.plain = make(target.isa, rows, stretches_[s], false);
-        if (may_stream_) made.streaming = make(target.isa, rows, stretches_[s], true);
+        made.plain = make(target.isa, row, stretches_[s], false);
+        if (may_stream_) made.streaming = make(target.isa, row, stretches_[s], true);
       }
     }
-}
-
-size_t TapPool::number_of(int64_t source_rows, size_t stretch) const {
-  return static_cast<size_t>(source_rows) * stretches_.size() + stretch;
 }
 
 /// Windows follow each other in all operands as their cells do.
@@ -86,9 +81,11 @@ bool TapPool::takes_stencil(int64_t source_rows, int64_t valid) const {
          operand(p_.in[0], p_.g.src[2], 1).steps;
 }
 
-TapPool::Kernel TapPool::make(Isa isa, int64_t source_rows, const WindowStretch& stretch, bool streaming) const {
+TapPool::Kernel TapPool::make(Isa isa, const RowKind& row, const WindowStretch& stretch, bool streaming) const {
   const PoolGeometry& g = p_.g;
+  const auto [source_rows, counted_rows] = row;
   const int64_t length = joined_ ? stretch.count * g.channels : g.channels, valid = source_rows * count(stretch.taps);
+  const int64_t counted = counted_rows * stretch.counted;
   std::vector<RowOperand> taps, operands, outputs;
   for (int k : p_.back_in) operands.push_back(operand(p_.in[static_cast<size_t>(k)], g.dst[2], 1));
   for (const PoolView& view : p_.out) outputs.push_back(operand(view, g.dst[2], 1));
@@ -102,7 +99,7 @@ TapPool::Kernel TapPool::make(Isa isa, int64_t source_rows, const WindowStretch&
     for (int64_t t = 0; t < count(stretch.taps); ++t) shape.taps.push_back(t * distance);
     shape.row_bytes = p_.in[0].x * g.strides[2];
     Expr expr;
-    const auto value = finished(ExprBuilder(expr), ExprBuilder(expr).skeleton(), valid);
+    const auto value = finished(ExprBuilder(expr), ExprBuilder(expr).skeleton(), counted);
     return {make_stencil(isa, shape, std::move(expr), value, p_.back, p_.back_in), nullptr};
   }
   for (int k : p_.front_in) taps.push_back(operand(p_.in[static_cast<size_t>(k)], g.src[2], g.strides[2]));
@@ -112,14 +109,14 @@ TapPool::Kernel TapPool::make(Isa isa, int64_t source_rows, const WindowStretch&
     const auto next = w.splice(p_.front, p_.front_in, taps);
     value = t == 0 ? next : g.maximum ? w.builder().max(value, next) : w.builder().add(value, next);
   }
-  w.splice(p_.back, p_.back_in, operands, outputs, finished(w.builder(), value, valid));
+  w.splice(p_.back, p_.back_in, operands, outputs, finished(w.builder(), value, counted));
   return {nullptr, w.make(isa, length, streaming)};
 }
 
-ExprBuilder::Value TapPool::finished(ExprBuilder b, ExprBuilder::Value value, int64_t valid) const {
-  if (valid == 0) return b.constant(p_.g.maximum ? p_.lowest : 0.0f);
+ExprBuilder::Value TapPool::finished(ExprBuilder b, ExprBuilder::Value value, int64_t counted) const {
+  if (counted == 0) return b.constant(p_.g.maximum ? p_.lowest : 0.0f);
   if (p_.g.maximum) return value;
-  const double divisor = p_.g.divisor_of(valid);
+  const double divisor = p_.g.divisor_of(counted);
   return p_.divides ? b.div(value, b.constant(static_cast<float>(divisor)))
                     : b.mul(value, b.constant(static_cast<float>(1 / divisor)));
 }
@@ -142,9 +139,10 @@ void TapPool::run(const RunArgs& args, int64_t n, int64_t z, int64_t y, bool str
   const PoolGeometry::Taps tz = g.taps(0, z), ty = g.taps(1, y);
   std::array<const void*, kMaxOperands> in;
   std::array<void*, kMaxOperands> out;
+  const RowKind row{count(tz) * count(ty), g.counted(0, z) * g.counted(1, y)};
   for (size_t s = 0; s < stretches_.size(); ++s) {
     const WindowStretch& stretch = stretches_[s];
-    const Kernels& made = kernels_[number_of(count(tz) * count(ty), s)];
+    const Kernels& made = kernels_.at({row, s});
     const Kernel& kernel = streaming ? made.streaming : made.plain;
     // A stencil knows how far the taps of a row are from the first one.
     const int64_t taps_end = kernel.stencil ? stretch.taps.begin + 1 : stretch.taps.end;

@@ -2,7 +2,9 @@
 // Generated forward poolings, channel-last, with few taps: every tap is an operand, nothing lies in scratch memory.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "kernels/jit/pool_stencil.hpp"
@@ -33,17 +35,18 @@ class TapPool {
   struct Kernels {
     Kernel plain, streaming;
   };
+  /// Rows of windows: source rows under them, and what an average counts along z and y.
+  using RowKind = std::pair<int64_t, int64_t>;
   bool windows_join() const;
-  size_t number_of(int64_t source_rows, size_t stretch) const;
   bool takes_stencil(int64_t source_rows, int64_t valid) const;
   RowOperand operand(const PoolView& view, int64_t cells, int64_t step) const;
-  Kernel make(Isa isa, int64_t source_rows, const WindowStretch& stretch, bool streaming) const;
-  ExprBuilder::Value finished(ExprBuilder b, ExprBuilder::Value value, int64_t valid) const;
+  Kernel make(Isa isa, const RowKind& row, const WindowStretch& stretch, bool streaming) const;
+  ExprBuilder::Value finished(ExprBuilder b, ExprBuilder::Value value, int64_t counted) const;
   void run(const RunArgs& args, int64_t n, int64_t z, int64_t y, bool streaming) const;
   ForwardPool p_;
   std::vector<WindowStretch> stretches_;
   bool joined_, may_stream_;
-  std::vector<Kernels> kernels_;  ///< by number of source rows and stretch
+  std::map<std::pair<RowKind, size_t>, Kernels> kernels_;  ///< by kind of row and number of the stretch
 };
 
 }  // namespace partita::jit

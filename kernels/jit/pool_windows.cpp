@@ -16,20 +16,20 @@ std::vector<Cover> covers_of(const PoolGeometry& g, int i, int64_t cell) {
 }
 
 float axis_weight(const PoolGeometry& g, int i, int64_t window) {
-  const PoolGeometry::Taps taps = g.taps(i, window);
-  const int64_t valid = taps.end - taps.begin;
-  if (valid == 0) return 0;
-  return 1.0f / static_cast<float>(g.count_padding ? g.kernel[i] : valid);
+  const int64_t counted = g.counted(i, window);
+  return counted == 0 ? 0 : 1.0f / static_cast<float>(counted);
 }
 
 std::vector<WindowStretch> window_stretches(const PoolGeometry& g, int i) {
   std::vector<WindowStretch> list;
   for (int64_t o = 0; o < g.dst[i]; ++o) {
     const PoolGeometry::Taps taps = g.taps(i, o);
-    if (!list.empty() && list.back().taps.begin == taps.begin && list.back().taps.end == taps.end)
+    const int64_t counted = g.counted(i, o);
+    if (!list.empty() && list.back().taps.begin == taps.begin && list.back().taps.end == taps.end &&
+        list.back().counted == counted)
       ++list.back().count;
     else
-      list.push_back({o, 1, taps});
+      list.push_back({o, 1, taps, counted});
   }
   return list;
 }
@@ -42,6 +42,7 @@ PoolGeometry with_three_axes(PoolGeometry g) {
     g.strides.insert(0, 1);
     g.dilations.insert(0, 1);
     g.pads_begin.insert(0, 0);
+    g.pads_end.insert(0, 0);
   }
   return g;
 }

@@ -16,15 +16,16 @@ struct Cover {
   friend bool operator==(const Cover&, const Cover&) = default;
 };
 
-/// Windows first, first + 1, .. (count of them) whose valid taps are the same.
+/// Windows first, first + 1, .. (count of them) whose valid taps, and what an average counts, are the same.
 struct WindowStretch {
   int64_t first = 0, count = 1;
   PoolGeometry::Taps taps{0, 0};
+  int64_t counted = 0;
 };
 
 /// All windows that cover cell `cell` of axis `i`, in order.
 std::vector<Cover> covers_of(const PoolGeometry& g, int i, int64_t cell);
-/// What one window of an average divides by along axis `i`, inverted; 0 for a window without a valid cell.
+/// What counts of a window of an average along axis `i`, inverted; 0 for a window without a valid cell.
 float axis_weight(const PoolGeometry& g, int i, int64_t window);
 
 std::vector<WindowStretch> window_stretches(const PoolGeometry& g, int i);

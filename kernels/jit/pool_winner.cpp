@@ -115,14 +115,19 @@ void WinnerKernel::emit_windows(int count, int64_t apart) {
   for (int64_t r = 0; r < shape_.tap_rows; ++r) {
     mov(eax, dword[rsi + disp(4 * r)]);
     for (int64_t tap = 0; tap < shape_.kernel; ++tap) {
-      broadcast_bits(number, static_cast<int32_t>(r * shape_.kernel + tap));
+      const int64_t own = r * shape_.kernel + tap;
+      broadcast_bits(number,
+                     shape_.tap_names.empty() ? static_cast<int32_t>(own) : shape_.tap_names[static_cast<size_t>(own)]);
       for (int v = 0; v < count; ++v) {
         load_taps(vec(3 * v + 2), tap * shape_.dilation * shape_.cell_bytes + v * apart);
         compete(v, number);
       }
     }
   }
-  for (int v = 0; v < count; ++v) vmovups(ptr[r13 + rcx + disp(v * apart)], vec(3 * v + 1));
+  for (int v = 0; v < count; ++v) {
+    vmovups(ptr[r13 + rcx + disp(v * apart)], vec(3 * v + 1));
+    if (shape_.bests_at != 0) vmovups(ptr[r13 + rcx + disp(shape_.bests_at + v * apart)], vec(3 * v));
+  }
 }
 
 /// Every stride-th number from `at` on; channel-last: neighbours.

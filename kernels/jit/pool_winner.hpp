@@ -2,6 +2,8 @@
 // WinnerKernel: machine code that finds which tap of each window holds the maximum.
 #pragma once
 
+#include <vector>
+
 #include "kernels/jit/emitter.hpp"
 
 namespace partita::jit {
@@ -14,11 +16,14 @@ struct WinnerShape {
   int64_t cell_bytes = 4;    ///< channel-last: from cell to cell
   int64_t window_bytes = 4;  ///< channel-last: from window to window in the result
   int64_t vectors = 1;       ///< channel-last: of a cell
+  /// What stands for each tap, row by row; empty: the taps' numbers.
+  std::vector<int32_t> tap_names = {};
+  int64_t bests_at = 0;  ///< from a window's winner to its maximum (f32); 0: maxima are not stored
 };
 
 /// Row r of `rows` is {for each row of taps the byte distance of its source row from `source`, number of the row's
-/// first tap inside the source}. The result is the number of the first maximum among the taps, as s32; NaN counts as
-/// maximum.
+/// first tap inside the source}. The result is the number (or name) of the first maximum among the taps, as s32; NaN
+/// counts as maximum.
 struct WinnerCall {
   const std::byte* source;  ///< of the first plane; the first window's first tap
   std::byte* winners;

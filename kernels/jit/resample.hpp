@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interpolation and its gradient by generated code: nearest and linear, one to three spatial axes, any scale, both
-// layouts, with expressions around them.
+// Interpolation (nearest and linear) and adaptive average pooling, and their gradients, by generated code: one to three
+// spatial axes, any scale, both layouts, with expressions around them.
 #pragma once
 
 #include "kernels/kernel.hpp"

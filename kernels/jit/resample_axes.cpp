@@ -90,6 +90,18 @@ AxisMap interpolation_map(int64_t from, int64_t to, const Attrs& attrs) {
   return {from, std::move(begin), std::move(taps)};
 }
 
+AxisMap adaptive_map(int64_t from, int64_t to) {
+  std::vector<int32_t> begin = {0};
+  std::vector<Tap> taps;
+  for (int64_t place = 0; place < to; ++place) {
+    const int64_t first = place * from / to, end = ((place + 1) * from + to - 1) / to;
+    for (int64_t source = first; source < end; ++source)
+      taps.push_back({static_cast<int32_t>(source), 1.0f / static_cast<float>(end - first)});
+    begin.push_back(static_cast<int32_t>(taps.size()));
+  }
+  return {from, std::move(begin), std::move(taps)};
+}
+
 AxisStep regular_step(const AxisMap& map, const Attrs& attrs, std::span<const int32_t> position) {
   const int64_t gap = aligns_corners(attrs) ? 1 : 0, from = map.from() - gap, to = map.to() - gap;
   const int64_t step = std::max<int64_t>(1, to / std::max<int64_t>(1, std::gcd(from, to)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One axis of a resampling as a list of weighted sources for each place of the result. The gradient's lists are those
-// of the interpolation, turned around.
+// One axis of a resampling (interpolation or adaptive average) as a list of weighted sources for each place of the
+// result. The gradient's lists are those of the forward operator, turned around.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +45,9 @@ class AxisMap {
 AxisMap identity_map(int64_t extent);
 /// `attrs` of an interpolation: mode and coordinate_transformation_mode.
 AxisMap interpolation_map(int64_t from, int64_t to, const Attrs& attrs);
+
+/// The means of an adaptive average pooling: place o of O over I sources takes [floor(oI/O), ceil((o+1)I/O)).
+AxisMap adaptive_map(int64_t from, int64_t to);
 
 /// Results first, first + step, .. and what each step adds to the sources' positions, where the axis is regular.
 struct AxisStep {

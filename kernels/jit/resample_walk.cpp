@@ -26,6 +26,8 @@ Axes axes_of(const Problem& p) {
 AxisMap map_of(const Problem& p, int axis) {
   if (axis < 0) return identity_map(1);
   const int64_t read = p.in[static_cast<size_t>(front_port(p.step))].dims[axis], made = p.out[0].dims[axis];
+  if (p.op == OpKind::AdaptiveAvgPool) return adaptive_map(read, made);
+  if (p.op == OpKind::AdaptiveAvgPoolBackward) return adaptive_map(made, read).transposed();
   return p.step == StepKind::resample ? interpolation_map(read, made, p.attrs)
                                       : interpolation_map(made, read, p.attrs).transposed();
 }

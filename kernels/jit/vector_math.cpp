@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elementary functions as polynomials and ratios over lane operations. All coefficients are minimax fits: iteratively
 // reweighted least squares (Lawson) in quadruple precision on 600 Chebyshev nodes, the weight making errors relative to
-// the function; each coefficient in turn, lowest power first, is rounded to f32 and the others are fitted again.
+// the function; each coefficient in turn, lowest power first, is rounded to f32 and the others are fitted again. Those
+// named narrow are for results of 16 bits.
 #include "kernels/jit/vector_math.hpp"
 
 #include "kernels/jit/vector_parts.hpp"
@@ -12,10 +13,16 @@ namespace {
 /// exp on [-ln 2, ln 2], relative error 1.4e-8.
 constexpr float kExp[] = {1.0f,         1.0f,           0.500000358f,   0.16666618f,
                           0.041661229f, 0.00833592936f, 0.00141047477f, 0.000196307374f};
+/// The same, relative error 5.6e-6.
+constexpr float kNarrowExp[] = {1.0f, 0.99998188f, 0.499869823f, 0.166818127f, 0.042580083f, 0.00816607382f};
+/// exp on [-ln 2 / 2, ln 2 / 2], relative error 2.6e-6.
+constexpr float kNarrowExpHalf[] = {0.999999285f, 0.999963522f, 0.500043154f, 0.167907909f, 0.0414604433f};
 /// ln 2 as a sum of positive numbers.
 constexpr float kBelowLn2 = 0x1.62e42ep-1f, kBelowLn2Rest = 0x1.efa39ep-25f;
 /// expm1(2r) / r on [-ln 2 / 4, ln 2 / 4], relative error 1.4e-8.
 constexpr float kExpm1Double[] = {2.0f, 1.99999988f, 1.33332372f, 0.666678965f, 0.267720699f, 0.0887724534f};
+/// The same, relative error 1.5e-5.
+constexpr float kNarrowExpm1Double[] = {1.9999702f, 2.00005007f, 1.3413378f, 0.666661501f};
 /// (log(1 + f) - f) / f^2 on [sqrt(1/2) - 1, sqrt(2) - 1], error relative to the logarithm 3.0e-8.
 constexpr float kLogRest[] = {-0.49999994f,  0.333339691f, -0.250016183f, 0.199610949f,
                               -0.165718734f, 0.149293169f, -0.143069893f, 0.0870584697f};
@@ -37,32 +44,53 @@ Value polynomial(LaneBuilder& b, Value x, std::span<const float> coefficients) {
   return sum;
 }
 
+Value polynomial(LaneBuilder& b, Value x, std::span<const float> full, std::span<const float> narrow) {
+  return polynomial(b, x, b.precision == Precision::full ? full : narrow);
+}
+
 Value at_least(LaneBuilder& b, float bound, Value x) { return b.op(LaneOp::max, b.constant(bound), x); }
 Value at_most(LaneBuilder& b, float bound, Value x) { return b.op(LaneOp::min, b.constant(bound), x); }
 
-Value exp_of_rest(LaneBuilder& b, Value r) { return polynomial(b, r, kExp); }
+Value exp_of_rest(LaneBuilder& b, Value r) { return polynomial(b, r, kExp, kNarrowExp); }
+
+namespace {
+
+/// x - k ln 2
+Value without_ln2(LaneBuilder& b, Value x, Value k, float ln2, float rest) {
+  const Value r = b.fnma(k, b.constant(ln2), x);
+  return b.precision == Precision::full ? b.fnma(k, b.constant(rest), r) : r;
+}
+
+}  // namespace
 
 Exponential exponential(LaneBuilder& b, Value x) {
   const Value biased = b.fma(x, b.constant(kLog2e / 2), b.constant(kBiasedWhole));
   const Value k = b.sub(biased, b.constant(kBiasedWhole));
-  const Value r = b.fnma(k, b.constant(2 * kLn2Rest), b.fnma(k, b.constant(2 * kLn2), x));
+  const Value r = without_ln2(b, x, k, 2 * kLn2, 2 * kLn2Rest);
   const Value power = b.op(LaneOp::shl, biased, 0, 0, kMantissaBits);
   return {exp_of_rest(b, r), power, power};
 }
 
 Exponential fine_exponential(LaneBuilder& b, Value x, std::optional<Value> rest) {
-  constexpr float kTwiceBiased = kBiasedWhole + 127;
-  const Value biased = b.fma(x, b.constant(kLog2e), b.constant(kTwiceBiased));
-  const Value k = b.sub(biased, b.constant(kTwiceBiased));
-  Value r = b.fnma(k, b.constant(kLn2Rest), b.fnma(k, b.constant(kLn2), x));
+  const bool narrow = b.precision == Precision::narrow;
+  const Value bias = b.constant(narrow ? kBiasedWhole : kBiasedWhole + 127);  // twice 127 for two powers
+  const Value biased = b.fma(x, b.constant(kLog2e), bias);
+  const Value k = b.sub(biased, bias);
+  Value r = without_ln2(b, x, k, kLn2, kLn2Rest);
   if (rest) r = b.add(r, *rest);
+  if (narrow) return {polynomial(b, r, kNarrowExpHalf), b.op(LaneOp::shl, biased, 0, 0, kMantissaBits), {}};
   // Half of k and the other half; shifts drop what else is in the bits.
   const Value half = b.op(LaneOp::shr, biased, 0, 0, 1), other = b.op(LaneOp::isub, biased, half);
-  return {exp_of_rest(b, r), b.op(LaneOp::shl, half, 0, 0, kMantissaBits),
+  return {polynomial(b, r, kExp), b.op(LaneOp::shl, half, 0, 0, kMantissaBits),
           b.op(LaneOp::shl, other, 0, 0, kMantissaBits)};
 }
 
-Value scaled(LaneBuilder& b, Value x, const Exponential& e) { return b.mul(b.mul(x, e.power), e.other); }
+float exp_zero(const LaneBuilder& b) { return b.precision == Precision::full ? kExpZero : kNarrowExpZero; }
+
+Value scaled(LaneBuilder& b, Value x, const Exponential& e) {
+  const Value once = b.mul(x, e.power);
+  return e.other ? b.mul(once, *e.other) : once;
+}
 
 namespace {
 
@@ -82,7 +110,7 @@ Value expm1_double(LaneBuilder& b, Value x, int unit_exponent) {
   // sign of expm1(2r) = -0 alone; +0 would not.
   const Value unit = b.bits((unit_exponent + 127) << kMantissaBits);
   const Value power_minus_unit = b.op(LaneOp::xor_, b.sub(unit, power), b.bits(kSign));
-  return b.fma(b.mul(r, polynomial(b, r, kExpm1Double)), power, power_minus_unit);
+  return b.fma(b.mul(r, polynomial(b, r, kExpm1Double, kNarrowExpm1Double)), power, power_minus_unit);
 }
 
 }  // namespace

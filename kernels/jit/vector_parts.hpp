@@ -24,8 +24,12 @@ inline constexpr float kExpHighest = 89;
 /// The powers of an Exponential of this are 0, so that they turn even an infinite factor into NaN; lower ones are not
 /// allowed.
 inline constexpr float kExpZero = -176;
+/// The same in narrow precision, where one power of two is enough: tiny results may become 0.
+inline constexpr float kNarrowExpZero = -88.1f;
 
 Value polynomial(LaneBuilder& b, Value x, std::span<const float> coefficients);
+/// The polynomial for the builder's precision.
+Value polynomial(LaneBuilder& b, Value x, std::span<const float> full, std::span<const float> narrow);
 
 /// The machine's max and min hand on their second operand where it is NaN, so both keep NaN.
 Value at_least(LaneBuilder& b, float bound, Value x);
@@ -37,12 +41,15 @@ Value exp_of_rest(LaneBuilder& b, Value r);
 /// exp = factor * power * other with a factor between 1/2 and 2: the powers of two are normal numbers however small or
 /// large the result, and only the last product rounds to infinity or to a denormal.
 struct Exponential {
-  Value factor, power, other;
+  Value factor, power;
+  std::optional<Value> other;
 };
 
 /// exp(x) for kExpZero <= x <= kExpHighest, or NaN.
 Exponential exponential(LaneBuilder& b, Value x);
-/// exp(x + rest) with a small rest; its factor is nearer to 1 and more accurate.
+/// kExpZero or kNarrowExpZero
+float exp_zero(const LaneBuilder& b);
+/// exp(x + rest) for exp_zero <= x <= kExpHighest, with a small rest; its factor is nearer to 1 and more accurate.
 Exponential fine_exponential(LaneBuilder& b, Value x, std::optional<Value> rest = {});
 /// x * power * other
 Value scaled(LaneBuilder& b, Value x, const Exponential& e);

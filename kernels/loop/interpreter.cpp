@@ -248,7 +248,9 @@ const char* refuse_interpreted(const Problem& problem, const Target&) {
     case StepKind::loop: return problem.out.size() > kMaxOutputs ? "too many outputs" : refuse_folds(problem);
     case StepKind::pool_forward:
     case StepKind::pool_backward:
-    case StepKind::max_pool_backward: return nullptr;
+    case StepKind::max_pool_backward:
+      if (lacks_batch_axis(problem)) return "the interpreter wants a batch axis";
+      return has_indices(problem) ? "the interpreter finds no indices" : nullptr;
     default: return "the interpreter runs loops and pooling only";
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution in its three directions, for the operators of the Convolution and of the ConvTranspose family: a
 // transposed convolution is a convolution's gradient, so each operator is one of four oneDNN primitives.
+#include "kernels/onednn/post_ops.hpp"
 #include "kernels/onednn/rows.hpp"
 
 namespace partita::onednn {
@@ -60,9 +61,9 @@ bool is_faulty(const dnnl::primitive_desc_base& desc, const Roles& roles, const 
 
 /// The first sound implementation oneDNN offers for the layouts, empty where there is none.
 template <class Describe>
-auto first_sound(const Roles& roles, const Windows& windows, const Descs& layouts, const Describe& describe)
-    -> decltype(describe(layouts)) {
-  auto desc = describe(layouts);
+auto first_sound(const Roles& roles, const Windows& windows, const Descs& layouts, bool free, const Describe& describe)
+    -> decltype(describe(layouts, true)) {
+  auto desc = describe(layouts, free);
   while (desc && is_faulty(desc, roles, windows)) {
     if (!desc.next_impl()) return {};
   }
@@ -74,11 +75,11 @@ auto first_sound(const Roles& roles, const Windows& windows, const Descs& layout
 /// copied: no fast code takes them, and oneDNN's deconvolution with bias writes out of bounds there.
 template <class Describe>
 auto fastest(const Roles& roles, const Windows& windows, const Descs& have, const Describe& describe)
-    -> decltype(describe(have)) {
+    -> decltype(describe(have, true)) {
   const Descs user{desc_of(compact(roles.wide)), desc_of(compact(roles.narrow)), any_layout(have.weights)};
-  auto in_place = first_sound(roles, windows, user, describe);
+  auto in_place = first_sound(roles, windows, user, false, describe);
   if (in_place && !is_slow(in_place)) return in_place;
-  auto free = first_sound(roles, windows, free_descs(have), describe);
+  auto free = first_sound(roles, windows, free_descs(have), true, describe);
   return !in_place || (free && !is_slow(free)) ? free : in_place;
 }
 
@@ -88,9 +89,56 @@ PrimitiveRun::Scratchpad scratchpad_for(const Roles& roles, const Target& target
   return f32_only ? PrimitiveRun::Scratchpad::anything : PrimitiveRun::Scratchpad::zeros;
 }
 
-bool has_bias(const Problem& problem) { return problem.in.size() > 2; }
+memory::desc bias_desc(const Problem& problem) {
+  return problem.in_ports() > 2 ? desc_of(problem.in[2]) : memory::desc();
+}
 
-memory::desc bias_desc(const Problem& problem) { return has_bias(problem) ? desc_of(problem.in[2]) : memory::desc(); }
+/// The post-operations' operands, channel first.
+std::vector<TensorDesc> operands_of(const Problem& problem, const Product& product) {
+  std::vector<TensorDesc> list;
+  for (const PostOp& op : product.post_ops)
+    if (op.operand >= 0)
+      list.push_back(with_unit_axes(channel_first(problem.in[static_cast<size_t>(op.operand)], problem.attrs)));
+  return list;
+}
+
+/// Scales of the weights lie along their output channels, over all groups.
+ScaleAxis scale_axis(const Problem& problem, const Product& product, bool transposed) {
+  const Attrs& attrs = problem.attrs;
+  const int last = product.weights.dims.size() - 1;
+  const bool grouped = attrs.i64_or(Attr::groups, 1) > 1;
+  const bool channels_first = attrs.is(Attr::weights_format, "OIX") || attrs.is(Attr::weights_format, "IOX");
+  // IOX and XOI name the output channels second
+  const int axis = transposed ? (channels_first ? 1 : last - 1) : (channels_first ? 0 : last);
+  return {axis, grouped ? 3 : 1, transposed && grouped ? -1 : product.weights.dims[axis]};
+}
+
+/// Convolution and ConvTranspose forward: the primitive with what stands around it.
+template <class Desc, class Describe>
+const char* plan_forward(const Problem& problem, const Target& target, PrimitiveRun& run, const Product& product,
+                         const Roles& roles, const Descs& have, const TensorDesc& dst, bool transposed,
+                         const Describe& describe) {
+  const Windows w = windows_of(problem.attrs, roles);
+  if (!w.each_has_a_cell) return kEmptyWindow;
+  const Around around(problem, product, dst, operands_of(problem, product), scale_axis(problem, product, transposed));
+  bool understood = true;
+  const Desc desc = fastest(roles, w, have, [&](const Descs& d, bool free) {
+    dnnl::primitive_attr attr = math_attr(target);
+    understood = around.describe(attr, free);
+    return understood ? describe(d, w, attr) : Desc();
+  });
+  if (!understood) return "scales or zero points lie in an unusual way";
+  if (!desc) return kNoPrimitive;
+  const memory::desc &from = transposed ? have.narrow : have.wide, &to = transposed ? have.wide : have.narrow;
+  std::vector<Operand> operands = {
+      run.reads(DNNL_ARG_SRC, run.in(problem, product.src_at), from, desc.src_desc()),
+      run.reads(DNNL_ARG_WEIGHTS, run.in(problem, product.weights_at), have.weights, desc.weights_desc()),
+      run.writes(DNNL_ARG_DST, run.out(problem, 0), to, desc.dst_desc())};
+  if (product.has_bias) operands.push_back(run.reads(DNNL_ARG_BIAS, run.in(problem, 2), bias_desc(problem)));
+  around.arguments(desc, run, operands);
+  run.add(desc, std::move(operands), scratchpad_for(roles, target));
+  return nullptr;
+}
 
 dnnl::convolution_forward::primitive_desc forward_desc(const Descs& d, const memory::desc& bias, const Windows& w,
                                                        const dnnl::primitive_attr& attr, prop_kind kind,
@@ -103,9 +151,9 @@ dnnl::convolution_forward::primitive_desc forward_desc(const Descs& d, const mem
 }
 
 const char* plan_transposed(const Problem& problem, const Target& target, PrimitiveRun& run) {
-  const Roles roles = roles_of(problem.attrs, problem.out[0], problem.in[0], problem.in[1]);
-  const Windows w = windows_of(problem.attrs, roles);
-  if (!w.each_has_a_cell) return kEmptyWindow;
+  Product product;
+  if (const char* reason = read_product(problem, product)) return reason;
+  const Roles roles = roles_of(problem.attrs, problem.out[0], product.src, product.weights);
   // oneDNN's deconvolution names the weights' axes from the side of the transposed convolution
   TensorDesc weights = roles.weights;
   const int output_axis = weights.dims.size() - roles.wide.dims.size();
@@ -113,38 +161,27 @@ const char* plan_transposed(const Problem& problem, const Target& target, Primit
   std::swap(weights.strides[output_axis], weights.strides[output_axis + 1]);
   const Descs have{desc_of(roles.wide), desc_of(roles.narrow), desc_of(weights)};
   const memory::desc bias = bias_desc(problem);
-  const auto desc = fastest(roles, w, have, [&](const Descs& d) {
-    return dnnl::deconvolution_forward::primitive_desc(
-        cpu_engine(), prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct, d.narrow, d.weights, bias,
-        d.wide, w.strides, w.dilations, w.begin, w.end, math_attr(target), kAllowEmpty);
-  });
-  if (!desc) return kNoPrimitive;
-  std::vector<Operand> operands = {run.reads(DNNL_ARG_SRC, run.in(problem, 0), have.narrow, desc.src_desc()),
-                                   run.reads(DNNL_ARG_WEIGHTS, run.in(problem, 1), have.weights, desc.weights_desc()),
-                                   run.writes(DNNL_ARG_DST, run.out(problem, 0), have.wide, desc.dst_desc())};
-  if (has_bias(problem)) operands.push_back(run.reads(DNNL_ARG_BIAS, run.in(problem, 2), bias));
-  run.add(desc, std::move(operands), scratchpad_for(roles, target));
-  return nullptr;
+  using Desc = dnnl::deconvolution_forward::primitive_desc;
+  return plan_forward<Desc>(problem, target, run, product, roles, have, roles.wide, true,
+                            [&](const Descs& d, const Windows& w, const dnnl::primitive_attr& attr) {
+                              return Desc(cpu_engine(), prop_kind::forward_inference,
+                                          dnnl::algorithm::deconvolution_direct, d.narrow, d.weights, bias, d.wide,
+                                          w.strides, w.dilations, w.begin, w.end, attr, kAllowEmpty);
+                            });
 }
 
 }  // namespace
 
 const char* plan_convolution(const Problem& problem, const Target& target, PrimitiveRun& run) {
-  const Roles roles = roles_of(problem.attrs, problem.in[0], problem.out[0], problem.in[1]);
-  const Descs have = descs_of(roles);
-  const Windows w = windows_of(problem.attrs, roles);
-  if (!w.each_has_a_cell) return kEmptyWindow;
+  Product product;
+  if (const char* reason = read_product(problem, product)) return reason;
+  const Roles roles = roles_of(problem.attrs, product.src, problem.out[0], product.weights);
   const memory::desc bias = bias_desc(problem);
-  const auto desc = fastest(roles, w, have, [&](const Descs& d) {
-    return forward_desc(d, bias, w, math_attr(target), prop_kind::forward_inference, kAllowEmpty);
-  });
-  if (!desc) return kNoPrimitive;
-  std::vector<Operand> operands = {run.reads(DNNL_ARG_SRC, run.in(problem, 0), have.wide, desc.src_desc()),
-                                   run.reads(DNNL_ARG_WEIGHTS, run.in(problem, 1), have.weights, desc.weights_desc()),
-                                   run.writes(DNNL_ARG_DST, run.out(problem, 0), have.narrow, desc.dst_desc())};
-  if (has_bias(problem)) operands.push_back(run.reads(DNNL_ARG_BIAS, run.in(problem, 2), bias));
-  run.add(desc, std::move(operands), scratchpad_for(roles, target));
-  return nullptr;
+  return plan_forward<dnnl::convolution_forward::primitive_desc>(
+      problem, target, run, product, roles, descs_of(roles), roles.narrow, false,
+      [&](const Descs& d, const Windows& w, const dnnl::primitive_attr& attr) {
+        return forward_desc(d, bias, w, attr, prop_kind::forward_inference, kAllowEmpty);
+      });
 }
 
 const char* plan_convolution_backward_data(const Problem& problem, const Target& target, PrimitiveRun& run) {
@@ -155,7 +192,7 @@ const char* plan_convolution_backward_data(const Problem& problem, const Target&
   if (!w.each_has_a_cell) return kEmptyWindow;
   const auto attr = math_attr(target);
   const auto hint = forward_desc(free_descs(have), {}, w, attr, prop_kind::forward_training, false);
-  const auto desc = fastest(roles, w, have, [&](const Descs& d) {
+  const auto desc = fastest(roles, w, have, [&](const Descs& d, bool) {
     return dnnl::convolution_backward_data::primitive_desc(cpu_engine(), dnnl::algorithm::convolution_direct, d.wide,
                                                            d.weights, d.narrow, w.strides, w.dilations, w.begin, w.end,
                                                            hint, attr, kAllowEmpty);
@@ -179,7 +216,7 @@ const char* plan_convolution_backward_weights(const Problem& problem, const Targ
   if (roles.wide.dtype != Dtype::f32 && !(w.each_tap_has_a_cell && w.steps_stay_inside)) return kUnusualWindows;
   const auto attr = math_attr(target);
   const auto hint = forward_desc(free_descs(have), {}, w, attr, prop_kind::forward_training, false);
-  const auto desc = fastest(roles, w, have, [&](const Descs& d) {
+  const auto desc = fastest(roles, w, have, [&](const Descs& d, bool) {
     return dnnl::convolution_backward_weights::primitive_desc(cpu_engine(), dnnl::algorithm::convolution_direct, d.wide,
                                                               d.weights, d.narrow, w.strides, w.dilations, w.begin,
                                                               w.end, hint, attr, kAllowEmpty);

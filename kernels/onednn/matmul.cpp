@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // MatMul with bias.
 #include "kernels/onednn/matmul_views.hpp"
+#include "kernels/onednn/post_ops.hpp"
 #include "kernels/onednn/rows.hpp"
+#include "src/base/dtype.hpp"
 
 namespace partita::onednn {
 namespace {
+
+using dnnl::memory;
 
 /// True where the matrices of a batch interleave in memory, or no axis of a matrix is contiguous: oneDNN 3.7 accepts
 /// such operands and multiplies them wrongly.
@@ -28,22 +32,54 @@ dnnl::accumulation_mode accumulation_of(const Attrs& attrs) {
   return dnnl::accumulation_mode::strict;
 }
 
+/// The axis of the columns of b, in the user's order.
+int column_axis(const Problem& problem, const TensorDesc& b) {
+  const int rank = b.dims.size();
+  return rank > 1 && problem.attrs.flag_or(Attr::transpose_b, false) ? rank - 2 : rank - 1;
+}
+
+dnnl::primitive_attr attr_of(const Problem& problem, const Target& target, const Product& product) {
+  dnnl::primitive_attr attr = math_attr(target);
+  attr.set_accumulation_mode(accumulation_of(problem.attrs));
+  const bool decompresses =
+      product.weights_front && !is_floating(product.weights.dtype) && is_floating(product.src.dtype);
+  if (!decompresses) return attr;
+  // integers that stand for numbers are multiplied in the type of the other side
+  const Dtype type = product.src.dtype;
+  const auto mode = type == Dtype::bf16  ? dnnl::fpmath_mode::bf16
+                    : type == Dtype::f16 ? dnnl::fpmath_mode::f16
+                                         : attr.get_fpmath_mode();
+  attr.set_fpmath_mode(mode, true);
+  return attr;
+}
+
 }  // namespace
 
 const char* plan_matmul(const Problem& problem, const Target& target, PrimitiveRun& run) {
-  if (problem.in[0].dims.empty() || problem.in[1].dims.empty()) return "an operand is a scalar";
-  const MatmulViews v = matmul_views(problem);
+  Product product;
+  if (const char* reason = read_product(problem, product)) return reason;
+  if (product.src.dims.empty() || product.weights.dims.empty()) return "an operand is a scalar";
+  std::vector<TensorDesc> operands;
+  for (const PostOp& op : product.post_ops)
+    if (op.operand >= 0) operands.push_back(with_unit_axes(problem.in[static_cast<size_t>(op.operand)]));
+  const MatmulViews v = matmul_views(problem, product.src, product.weights, std::move(operands));
   if (is_unusual(v.a) || is_unusual(v.b) || is_unusual(v.dst)) return "the matrices lie in memory in an unusual way";
-  const dnnl::memory::desc a = desc_of(v.a), b = desc_of(v.b), dst = desc_of(v.dst);
-  const dnnl::memory::desc bias = v.bias.empty() ? dnnl::memory::desc() : desc_of(v.bias[0]);
-  dnnl::primitive_attr attr = math_attr(target);
-  attr.set_accumulation_mode(accumulation_of(problem.attrs));
-  const dnnl::matmul::primitive_desc desc(cpu_engine(), a, b, bias, dst, attr);
-  std::vector<Operand> operands = {run.reads(DNNL_ARG_SRC, run.in(problem, 0), a),
-                                   run.reads(DNNL_ARG_WEIGHTS, run.in(problem, 1), b),
-                                   run.writes(DNNL_ARG_DST, run.out(problem, 0), dst)};
-  if (!v.bias.empty()) operands.push_back(run.reads(DNNL_ARG_BIAS, run.in(problem, 2), bias));
-  run.add(desc, std::move(operands));
+  const memory::desc a = desc_of(v.a), b = desc_of(v.b), dst = desc_of(v.dst);
+  const memory::desc bias = v.bias.empty() ? memory::desc() : desc_of(v.bias[0]);
+  const int axis = column_axis(problem, product.weights);
+  const Around around(problem, product, v.dst, v.operands,
+                      {axis, 1 << (v.b.dims.size() - 1), product.weights.dims.size() > 1 ? v.b.dims.back() : -1});
+  dnnl::primitive_attr attr = attr_of(problem, target, product);
+  if (!around.describe(attr, false)) return "scales or zero points lie in an unusual way";
+  const bool packs = target.keeps_packs && problem.is_constant(static_cast<size_t>(product.weights_at));
+  const dnnl::matmul::primitive_desc desc(cpu_engine(), a, packs ? any_layout(b) : b, bias, dst, attr);
+  std::vector<Operand> arguments = {
+      run.reads(DNNL_ARG_SRC, run.in(problem, product.src_at), a),
+      run.reads(DNNL_ARG_WEIGHTS, run.in(problem, product.weights_at), b, desc.weights_desc()),
+      run.writes(DNNL_ARG_DST, run.out(problem, 0), dst)};
+  if (!v.bias.empty()) arguments.push_back(run.reads(DNNL_ARG_BIAS, run.in(problem, 2), bias));
+  around.arguments(desc, run, arguments);
+  run.add(desc, std::move(arguments));
   return nullptr;
 }
 

@@ -18,10 +18,11 @@ void widen(TensorDesc& tensor, int rank) {
   while (tensor.dims.size() < rank) tensor = with_unit_axis(std::move(tensor), 0);
 }
 
-MatmulViews of_equal_rank(const Problem& problem) {
-  MatmulViews v{problem.in[0], problem.in[1], problem.out[0], {}};
+MatmulViews of_equal_rank(const Problem& problem, const TensorDesc& a, const TensorDesc& b,
+                          std::vector<TensorDesc> operands) {
+  MatmulViews v{a, b, problem.out[0], {}, std::move(operands)};
   const bool row_vector = v.a.dims.size() == 1, column_vector = v.b.dims.size() == 1;
-  if (problem.in.size() > 2) {
+  if (problem.in_ports() > 2) {
     v.bias.push_back(problem.in[2]);
     widen(v.bias[0], v.dst.dims.size());
   }
@@ -29,7 +30,8 @@ MatmulViews of_equal_rank(const Problem& problem) {
   if (!column_vector && problem.attrs.flag_or(Attr::transpose_b, false)) swap_last_axes(v.b);
   const auto insert = [&](int from_end) {
     v.dst = with_unit_axis(v.dst, v.dst.dims.size() - from_end);
-    for (TensorDesc& bias : v.bias) bias = with_unit_axis(bias, bias.dims.size() - from_end);
+    for (auto* list : {&v.bias, &v.operands})
+      for (TensorDesc& tensor : *list) tensor = with_unit_axis(tensor, tensor.dims.size() - from_end);
   };
   if (column_vector) {
     v.b = with_unit_axis(v.b, 1);
@@ -46,7 +48,8 @@ MatmulViews of_equal_rank(const Problem& problem) {
 
 std::vector<TensorDesc*> tensors_of(MatmulViews& v) {
   std::vector<TensorDesc*> tensors = {&v.a, &v.b, &v.dst};
-  for (TensorDesc& bias : v.bias) tensors.push_back(&bias);
+  for (auto* list : {&v.bias, &v.operands})
+    for (TensorDesc& tensor : *list) tensors.push_back(&tensor);
   return tensors;
 }
 
@@ -76,12 +79,11 @@ bool merge_batch_axes(MatmulViews& v, int at) {
 bool merge_into_rows(MatmulViews& v) {
   const int batch = v.dst.dims.size() - 3;
   if (v.b.dims[batch] != 1 || !is_mergeable(v.a, v.dst, batch) || !is_mergeable(v.dst, v.dst, batch)) return false;
-  for (const TensorDesc& bias : v.bias) {
-    if (!is_mergeable(bias, v.dst, batch)) return false;
-  }
-  merge(v.a, batch);
-  merge(v.dst, batch);
-  for (TensorDesc& bias : v.bias) merge(bias, batch);
+  for (auto* list : {&v.bias, &v.operands})
+    for (const TensorDesc& tensor : *list)
+      if (!is_mergeable(tensor, v.dst, batch)) return false;
+  for (TensorDesc* tensor : tensors_of(v))
+    if (tensor != &v.b) merge(*tensor, batch);
   v.b.dims.erase(batch);
   v.b.strides.erase(batch);
   return true;
@@ -96,8 +98,9 @@ void settle_unit_axes(TensorDesc& tensor) {
 
 }  // namespace
 
-MatmulViews matmul_views(const Problem& problem) {
-  MatmulViews v = of_equal_rank(problem);
+MatmulViews matmul_views(const Problem& problem, const TensorDesc& a, const TensorDesc& b,
+                         std::vector<TensorDesc> operands) {
+  MatmulViews v = of_equal_rank(problem, a, b, std::move(operands));
   for (int axis = v.dst.dims.size() - 3; axis >= 0; --axis) {
     if (v.dst.dims[axis] != 1) continue;
     for (TensorDesc* tensor : tensors_of(v)) {

@@ -11,11 +11,14 @@ namespace partita::onednn {
 /// All of one rank: batch axes, then rows and columns; axes of size 1 are broadcast.
 struct MatmulViews {
   TensorDesc a, b, dst;
-  std::vector<TensorDesc> bias;  ///< none or one
+  std::vector<TensorDesc> bias;      ///< none or one
+  std::vector<TensorDesc> operands;  ///< others that lie over dst
 };
 
 /// Transposes become strides, missing axes become axes of size 1; then batch axes that can be merged with each other or
 /// with the rows are.
-MatmulViews matmul_views(const Problem& problem);
+/// `operands` have the rank of the result, and size 1 where they repeat.
+MatmulViews matmul_views(const Problem& problem, const TensorDesc& a, const TensorDesc& b,
+                         std::vector<TensorDesc> operands);
 
 }  // namespace partita::onednn

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pooling forward and backward.
 #include "kernels/onednn/rows.hpp"
+#include "kernels/pool_geometry.hpp"
 
 namespace partita::onednn {
 namespace {
@@ -16,6 +17,18 @@ dnnl::algorithm algorithm_of(const Problem& problem) {
                                                : dnnl::algorithm::pooling_avg_include_padding;
 }
 
+/// Null where oneDNN has the problem's divisor and results.
+const char* refuse_extensions(const Problem& problem, const TensorDesc& wide, const TensorDesc& narrow) {
+  if (lacks_batch_axis(problem)) return "oneDNN wants a batch axis";
+  if (has_indices(problem)) return "oneDNN's indices lie within windows";
+  const PoolGeometry g = pool_geometry(problem, wide.dims, narrow.dims);
+  if (g.divides_by == PoolDivisor::fixed) return "oneDNN computes the divisor itself";
+  for (int i = 0; g.divides_by == PoolDivisor::padded_box && i < g.axes(); ++i)
+    for (int64_t o = 0; o < g.dst[i]; ++o)
+      if (g.counted(i, o) != g.kernel[i]) return "oneDNN counts cells beyond the padding, too";
+  return nullptr;
+}
+
 struct Pool {
   memory::desc wide, narrow;
   memory::dims kernel;
@@ -26,35 +39,36 @@ Pool pool_of(const Problem& problem, const TensorDesc& wide_tensor, const Tensor
   const TensorDesc wide = channel_first(wide_tensor, problem.attrs);
   const TensorDesc narrow = channel_first(narrow_tensor, problem.attrs);
   const Dims kernel = problem.attrs.dims(Attr::kernel);
-  return {desc_of(wide), desc_of(narrow), dims_of(kernel),
-          windows_of(problem.attrs, wide.dims, narrow.dims, kernel)};
+  return {desc_of(wide), desc_of(narrow), dims_of(kernel), windows_of(problem.attrs, wide.dims, narrow.dims, kernel)};
 }
 
 dnnl::pooling_forward::primitive_desc forward_desc(const Problem& problem, const Pool& p, prop_kind kind) {
   const Windows& w = p.windows;
-  return {cpu_engine(), kind, algorithm_of(problem), p.wide, p.narrow, w.strides, p.kernel, w.dilations, w.begin, w.end,
-          plain_attr()};
+  return {cpu_engine(), kind,  algorithm_of(problem), p.wide, p.narrow, w.strides, p.kernel, w.dilations,
+          w.begin,      w.end, plain_attr()};
 }
 
 dnnl::pooling_backward::primitive_desc backward_desc(const Problem& problem, const Pool& p,
                                                      const dnnl::pooling_forward::primitive_desc& forward) {
   const Windows& w = p.windows;
   return {cpu_engine(), algorithm_of(problem), p.wide, p.narrow, w.strides, p.kernel, w.dilations, w.begin, w.end,
-          forward, plain_attr()};
+          forward,      plain_attr()};
 }
 
 }  // namespace
 
 const char* plan_pool_forward(const Problem& problem, const Target&, PrimitiveRun& run) {
+  if (const char* reason = refuse_extensions(problem, problem.in[0], problem.out[0])) return reason;
   const Pool p = pool_of(problem, problem.in[0], problem.out[0]);
   if (!p.windows.each_has_a_cell) return kEmptyWindow;
-  run.add(forward_desc(problem, p, prop_kind::forward_inference),
-          {run.reads(DNNL_ARG_SRC, run.in(problem, 0), p.wide),
-           run.writes(DNNL_ARG_DST, run.out(problem, 0), p.narrow)});
+  run.add(
+      forward_desc(problem, p, prop_kind::forward_inference),
+      {run.reads(DNNL_ARG_SRC, run.in(problem, 0), p.wide), run.writes(DNNL_ARG_DST, run.out(problem, 0), p.narrow)});
   return nullptr;
 }
 
 const char* plan_pool_backward(const Problem& problem, const Target&, PrimitiveRun& run) {
+  if (const char* reason = refuse_extensions(problem, problem.out[0], problem.in[0])) return reason;
   const Pool p = pool_of(problem, problem.out[0], problem.in[0]);
   if (!p.windows.each_has_a_cell) return kEmptyWindow;
   run.add(backward_desc(problem, p, forward_desc(problem, p, prop_kind::forward_training)),
@@ -64,6 +78,7 @@ const char* plan_pool_backward(const Problem& problem, const Target&, PrimitiveR
 }
 
 const char* plan_max_pool_backward(const Problem& problem, const Target&, PrimitiveRun& run) {
+  if (const char* reason = refuse_extensions(problem, problem.in[0], problem.in[1])) return reason;
   // the maxima's places come from a second forward pass, whose result itself nobody needs
   Pool forward_pool = pool_of(problem, problem.in[0], problem.in[1]);
   if (!forward_pool.windows.each_has_a_cell) return kEmptyWindow;

@@ -2,6 +2,7 @@
 // Executes collected oneDNN primitives with all temporary memory inside RunArgs::scratch.
 #include "kernels/onednn/primitive_run.hpp"
 
+#include <bit>
 #include <cstring>
 #include <mutex>
 #include <new>
@@ -33,6 +34,17 @@ Status called(const std::vector<std::function<void(const Addresses&)>>& calls, c
   }
 }
 
+/// What makes pack number `pack` of the tensor at `port` by its reorder.
+std::function<Status(const void*, void*, void*)> packed_by(std::function<void(const Addresses&)> reorder, size_t port,
+                                                           size_t pack) {
+  return [calls = std::vector{std::move(reorder)}, port, pack](const void* from, void* to, void* scratch) {
+    std::vector<const void*> in(port + 1, nullptr), packed(pack + 1, nullptr);
+    in[port] = from;
+    packed[pack] = to;
+    return called(calls, {in, {}, scratch, packed});
+  };
+}
+
 }  // namespace
 
 const dnnl::engine& cpu_engine() {
@@ -41,6 +53,8 @@ const dnnl::engine& cpu_engine() {
 }
 
 void* Addresses::at(const Place& place) const {
+  if (place.of == Place::Of::own) return const_cast<void*>(place.data);
+  if (place.of == Place::Of::packed && has_packed(place.index)) return const_cast<void*>(args_.packed[place.index]);
   const void* base = place.of == Place::Of::in    ? args_.in[place.index]
                      : place.of == Place::Of::out ? args_.out[place.index]
                                                   : args_.scratch;
@@ -48,23 +62,32 @@ void* Addresses::at(const Place& place) const {
 }
 
 Place PrimitiveRun::in(const Problem& problem, int port) const {
-  return {Place::Of::in, static_cast<size_t>(port), offset_bytes(problem.in[static_cast<size_t>(port)])};
+  const auto k = static_cast<size_t>(port);
+  return {Place::Of::in, k, offset_bytes(problem.in[k]), problem.is_constant(k), nullptr};
 }
 
 Place PrimitiveRun::out(const Problem& problem, int port) const {
-  return {Place::Of::out, static_cast<size_t>(port), offset_bytes(problem.out[static_cast<size_t>(port)])};
+  const auto k = static_cast<size_t>(port);
+  return {Place::Of::out, k, offset_bytes(problem.out[k]), false, nullptr};
 }
 
 Place PrimitiveRun::scratch(size_t bytes) {
-  const Place place{Place::Of::scratch, 0, temporaries_bytes_};
+  const Place place{Place::Of::scratch, 0, temporaries_bytes_, false, nullptr};
   temporaries_bytes_ += aligned(bytes);
   return place;
 }
 
+Place PrimitiveRun::own(int32_t value) {
+  own_->push_back(static_cast<uint32_t>(value));
+  return {Place::Of::own, 0, 0, true, &own_->back()};
+}
+
+Place PrimitiveRun::own(float value) { return own(std::bit_cast<int32_t>(value)); }
+
 void PrimitiveRun::append(const dnnl::primitive_desc_base& desc, std::vector<Argument> arguments,
                           Scratchpad scratchpad) {
   scratchpad_bytes_ = std::max(scratchpad_bytes_, desc.scratchpad_desc().get_size());
-  steps_.push_back({desc, std::move(arguments), scratchpad, {}});
+  steps_.push_back({desc, std::move(arguments), scratchpad, {}, -1});
 }
 
 void PrimitiveRun::reorder(const Place& from, const dnnl::memory::desc& from_desc, const Place& to,
@@ -83,7 +106,13 @@ void PrimitiveRun::add(const dnnl::primitive_desc_base& desc, std::vector<Operan
       if (operand.written) {
         afterwards.emplace_back(operand, place);
       } else {
+        const bool kept = operand.place.of == Place::Of::in && operand.place.constant;
+        if (kept) place = {Place::Of::packed, packs_.size(), place.offset_bytes, false, nullptr};
         reorder(operand.place, operand.have, place, operand.want);
+        if (kept) {
+          steps_.back().pack = static_cast<int>(packs_.size());
+          packs_.push_back({operand.place.index, operand.want.get_size()});
+        }
       }
     }
     arguments.push_back({operand.arg, place, operand.want});
@@ -94,7 +123,7 @@ void PrimitiveRun::add(const dnnl::primitive_desc_base& desc, std::vector<Operan
 }
 
 void PrimitiveRun::add(std::function<void(const Addresses&)> work) {
-  steps_.push_back({{}, {}, Scratchpad::anything, std::move(work)});
+  steps_.push_back({{}, {}, Scratchpad::anything, std::move(work), -1});
 }
 
 /// A primitive with its arguments. Memory objects are made once for each execution that runs at the same time and are
@@ -168,15 +197,27 @@ std::function<void(const Addresses&)> PrimitiveRun::executed(const Step& step, c
 }
 
 Result<Run> PrimitiveRun::finish() && {
-  const Place scratchpad{Place::Of::scratch, 0, temporaries_bytes_};
+  const Place scratchpad{Place::Of::scratch, 0, temporaries_bytes_, false, nullptr};
+  Run run{.call = {}, .scratch_bytes = temporaries_bytes_ + aligned(scratchpad_bytes_)};
   std::vector<std::function<void(const Addresses&)>> calls;
   try {
-    for (const Step& step : steps_) calls.push_back(executed(step, scratchpad));
+    for (const Step& step : steps_) {
+      auto call = executed(step, scratchpad);
+      if (step.pack < 0) {
+        calls.push_back(std::move(call));
+        continue;
+      }
+      const auto k = static_cast<size_t>(step.pack);
+      run.packs.push_back({packs_[k].port, packs_[k].bytes, packed_by(call, packs_[k].port, k)});
+      calls.push_back([call = std::move(call), k](const Addresses& addresses) {
+        if (!addresses.has_packed(k)) call(addresses);
+      });
+    }
   } catch (const dnnl::error& error) {
     return status_of(error);
   }
-  return Run{.call = [calls = std::move(calls)](const RunArgs& args) { return called(calls, args); },
-             .scratch_bytes = temporaries_bytes_ + aligned(scratchpad_bytes_)};
+  run.call = [calls = std::move(calls), own = std::move(own_)](const RunArgs& args) { return called(calls, args); };
+  return run;
 }
 
 dnnl::primitive_attr plain_attr() {

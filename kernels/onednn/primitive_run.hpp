@@ -3,7 +3,9 @@
 // which every row of this folder talks to oneDNN.
 #pragma once
 
+#include <deque>
 #include <dnnl.hpp>
+#include <memory>
 
 #include "kernels/kernel.hpp"
 #include "kernels/onednn/view.hpp"
@@ -15,10 +17,12 @@ const dnnl::engine& cpu_engine();
 
 /// Where an argument's data is: at a port of the problem, or in the scratch memory.
 struct Place {
-  enum class Of : uint8_t { in, out, scratch };
+  enum class Of : uint8_t { in, out, scratch, own, packed };
   Of of = Of::scratch;
-  size_t index = 0;  ///< port
-  size_t offset_bytes = 0;
+  size_t index = 0;            ///< port; packed: number of the pack
+  size_t offset_bytes = 0;     ///< packed: in the scratch memory, where nobody gives the packed form
+  bool constant = false;       ///< in: the same content in every execution
+  const void* data = nullptr;  ///< own: kept with the run
 };
 
 /// One argument of a primitive. `have` is how the data lies at its place, `want` what the primitive takes; a reorder
@@ -35,6 +39,7 @@ class Addresses {
  public:
   explicit Addresses(const RunArgs& args) : args_(args) {}
   void* at(const Place& place) const;
+  bool has_packed(size_t pack) const { return pack < args_.packed.size() && args_.packed[pack] != nullptr; }
 
  private:
   const RunArgs& args_;
@@ -46,6 +51,9 @@ class PrimitiveRun {
   Place out(const Problem& problem, int port) const;
   /// Memory for values between the primitives.
   Place scratch(size_t bytes);
+  /// A number that goes with the run.
+  Place own(float value);
+  Place own(int32_t value);
 
   Operand reads(int arg, const Place& place, const dnnl::memory::desc& have) const { return {arg, place, have, have}; }
   Operand reads(int arg, const Place& place, const dnnl::memory::desc& have, const dnnl::memory::desc& want) const {
@@ -82,6 +90,10 @@ class PrimitiveRun {
     std::vector<Argument> arguments;
     Scratchpad scratchpad = Scratchpad::anything;
     std::function<void(const Addresses&)> work;  // instead of a primitive
+    int pack = -1;                               // the pack it makes
+  };
+  struct PackPlace {
+    size_t port, bytes;
   };
   class Call;
   void append(const dnnl::primitive_desc_base& desc, std::vector<Argument> arguments, Scratchpad scratchpad);
@@ -90,6 +102,8 @@ class PrimitiveRun {
   static std::function<void(const Addresses&)> executed(const Step& step, const Place& scratchpad);
 
   std::vector<Step> steps_;
+  std::vector<PackPlace> packs_;
+  std::shared_ptr<std::deque<uint32_t>> own_ = std::make_shared<std::deque<uint32_t>>();
   size_t temporaries_bytes_ = 0, scratchpad_bytes_ = 0;
   bool slow_ = false;
 };

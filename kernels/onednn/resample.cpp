@@ -42,6 +42,7 @@ dnnl::algorithm algorithm_of(const Attrs& attrs) {
 }  // namespace
 
 const char* plan_resample(const Problem& problem, const Target&, PrimitiveRun& run) {
+  if (problem.op != OpKind::Interpolate) return "oneDNN interpolates only";
   Views views;
   if (const char* reason = find_views(problem.attrs, problem.in[0], problem.out[0], views)) return reason;
   const auto src = desc_of(views.from), dst = desc_of(views.to);

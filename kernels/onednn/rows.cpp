@@ -12,10 +12,20 @@
 namespace partita::onednn {
 namespace {
 
-constexpr size_t kMaxPorts = 16;
+constexpr size_t kMaxPorts = 64;
+
+/// Its primitive does what stands around it, as far as read_product understands it.
+bool is_product(const Problem& problem) {
+  switch (problem.step) {
+    case StepKind::convolution:
+    case StepKind::matmul: return true;
+    case StepKind::convolution_backward_data: return problem.op == OpKind::ConvTranspose;
+    default: return false;
+  }
+}
 
 const char* refuse_always(const Problem& problem) {
-  if (problem.fused()) return "expressions around the primitive are not supported";
+  if (problem.fused() && !is_product(problem)) return "expressions around the primitive are not supported";
   if (problem.in.empty() || problem.out.empty()) return "the operator has no input or no output";
   if (problem.in.size() > kMaxPorts || problem.out.size() > kMaxPorts) return "the operator has too many tensors";
   const Dtype dtype = problem.in[0].dtype;
@@ -51,12 +61,14 @@ struct Copies {
 
 using Layout = TensorDesc (*)(TensorDesc);
 
-void copy_side(Layout layout, std::vector<TensorDesc>& tensors, std::vector<Copy>& copies, size_t& bytes) {
+void copy_side(Layout layout, std::vector<TensorDesc>& tensors, std::vector<Copy>& copies, size_t& bytes,
+               uint64_t* constant_ports = nullptr) {
   for (size_t port = 0; port < tensors.size(); ++port) {
     TensorDesc& tensor = tensors[port];
     TensorDesc copy = layout(tensor);
     copy.dtype = Dtype::f32;
     if (!is_floating(tensor.dtype) || copy == tensor) continue;
+    if (constant_ports) *constant_ports &= ~(uint64_t{1} << port);
     copies.push_back({port, tensor, copy, bytes});
     bytes += (bytes_for(Dtype::f32, elements(copy.dims)) + 63) / 64 * 64;
     tensor = copy;
@@ -65,7 +77,7 @@ void copy_side(Layout layout, std::vector<TensorDesc>& tensors, std::vector<Copy
 
 Copies copies_of(const Problem& problem, Layout layout) {
   Copies copies{.problem = problem, .in = {}, .out = {}};
-  copy_side(layout, copies.problem.in, copies.in, copies.bytes);
+  copy_side(layout, copies.problem.in, copies.in, copies.bytes, &copies.problem.constant_ports);
   copy_side(layout, copies.problem.out, copies.out, copies.bytes);
   return copies;
 }
@@ -102,7 +114,7 @@ Status run_on_copies(const Copies& copies, const Run& inner, const RunArgs& args
     in[copy.port] = floats;
   }
   for (const Copy& copy : copies.out) out[copy.port] = scratch + copy.offset_bytes;
-  PT_TRY(inner.call({{in.data(), args.in.size()}, {out.data(), args.out.size()}, scratch + copies.bytes}));
+  PT_TRY(inner.call({{in.data(), args.in.size()}, {out.data(), args.out.size()}, scratch + copies.bytes, args.packed}));
   for (const Copy& copy : copies.out) {
     copy_from_floats(copy.copy, static_cast<const float*>(out[copy.port]), copy.user, args.out[copy.port]);
   }
@@ -126,6 +138,7 @@ Result<Run> make_planned(Planner plan, const Problem& problem, const Target& tar
 
 const char* refuse_in_floats(Planner plan, const Problem& problem, const Target& target) {
   if (const char* reason = refuse_always(problem)) return reason;
+  if (!problem.front.empty() || !problem.weights_front.empty()) return "copies are made of tensors, not of expressions";
   PlanInFloats planned_run;
   return plan_in_floats(plan, problem, target, planned_run);
 }
@@ -139,9 +152,15 @@ Result<Run> make_in_floats(Planner plan, const Problem& problem, const Target& t
   PT_ASSIGN(Run inner, std::move(planned_run.run).finish());
   if (copies.in.empty() && copies.out.empty()) return inner;
   const size_t bytes = copies.bytes + inner.scratch_bytes;
+  std::vector<Pack> packs = inner.packs;
+  for (Pack& pack : packs)
+    pack.make = [make = pack.make, skip = copies.bytes](const void* from, void* to, void* scratch) {
+      return make(from, to, static_cast<char*>(scratch) + skip);
+    };
   return Run{.call = [copies = std::move(copies),
                       inner = std::move(inner)](const RunArgs& args) { return run_on_copies(copies, inner, args); },
-             .scratch_bytes = bytes};
+             .scratch_bytes = bytes,
+             .packs = std::move(packs)};
 }
 
 }  // namespace partita::onednn

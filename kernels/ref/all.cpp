@@ -100,6 +100,9 @@ constexpr Row kReferences[] = {
     {GreaterEqual, ref::greater_equal},
     {RMSNorm, ref::rms_norm},
     {Dropout, ref::dropout},
+    {AdaptiveAvgPool, ref::adaptive_avg_pool},
+    {AdaptiveAvgPoolBackward, ref::adaptive_avg_pool_backward},
+    {MaxPoolIndicesBackward, ref::max_pool_indices_backward},
 };
 
 }  // namespace

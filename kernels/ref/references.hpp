@@ -80,6 +80,10 @@ Status avg_pool(const Problem& problem, Args args);
 Status avg_pool_backward(const Problem& problem, Args args);
 Status max_pool(const Problem& problem, Args args);
 Status max_pool_backward(const Problem& problem, Args args);
+Status max_pool_indices_backward(const Problem& problem, Args args);
+// adaptive_pool.cpp
+Status adaptive_avg_pool(const Problem& problem, Args args);
+Status adaptive_avg_pool_backward(const Problem& problem, Args args);
 
 // interpolate.cpp
 Status interpolate(const Problem& problem, Args args);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/narrow_results.hpp"
+#include "kernels/pool_geometry.hpp"
 #include "passes/lower/lowering.hpp"
 #include "src/base/check.hpp"
 #include "src/base/shape.hpp"
@@ -10,6 +12,19 @@
 
 namespace partita {
 namespace {
+
+bool is_pooling(OpKind kind) {
+  switch (kind) {
+    case OpKind::AvgPool:
+    case OpKind::AvgPoolBackward:
+    case OpKind::MaxPool:
+    case OpKind::MaxPoolBackward:
+    case OpKind::MaxPoolIndicesBackward:
+    case OpKind::AdaptiveAvgPool:
+    case OpKind::AdaptiveAvgPoolBackward: return true;
+    default: return false;
+  }
+}
 
 Status lower_op(Lowering& l) {
   if (l.empty_outputs()) return {};
@@ -23,7 +38,9 @@ Status lower_op(Lowering& l) {
     case OpKind::DynamicDequantize: return lower_quantization(l);
     case OpKind::MatMul: return lower_matmul(l);
     case OpKind::End: return {};  // what it reads is an output of the partition
-    case OpKind::AvgPoolBackward: return lower_average_backward(l);
+    case OpKind::AvgPoolBackward:
+    case OpKind::AdaptiveAvgPool:
+    case OpKind::AdaptiveAvgPoolBackward: return lower_average(l);
     default: break;
   }
   if (l.generates_code()) {
@@ -52,6 +69,7 @@ Step Lowering::whole_op() const {
     step.problem.out.push_back(output(o));
     step.out.push_back(output_buffer(o));
   }
+  if (is_pooling(op->kind)) step.problem = with_batch_axis(std::move(step.problem));
   return step;
 }
 
@@ -103,6 +121,11 @@ void LoopStep::store(const TensorDesc& desc, int buffer, ExprBuilder::Value valu
   step_.problem.out.push_back(desc);
   step_.out.push_back(buffer);
   builder().store(static_cast<int>(step_.out.size()) - 1, value);
+}
+
+Step LoopStep::take() {
+  mark_narrow_results(step_.problem);
+  return std::move(step_);
 }
 
 void LoopStep::fold(Fold how, const TensorDesc& desc, int buffer, ExprBuilder::Value value) {

@@ -49,7 +49,7 @@ class LoopStep {
   /// `buffer` is a dense f32 tensor; `desc` repeats it along the axes that are folded.
   void fold(Fold how, const TensorDesc& desc, int buffer, ExprBuilder::Value value);
   ExprBuilder builder() { return ExprBuilder(step_.problem.back); }
-  Step take() { return std::move(step_); }
+  Step take();
 
  private:
   Step step_;
@@ -64,8 +64,8 @@ int channel_axis(const Attrs& attrs, int rank);
 
 Status lower_elementwise(Lowering& l);  ///< operators with an expression
 Status lower_matmul(Lowering& l);
-Status lower_reduction(Lowering& l);  ///< Reduce.. and BiasAddBackward, as a loop with a fold
-Status lower_average_backward(Lowering& l);
+Status lower_reduction(Lowering& l);     ///< Reduce.. and BiasAddBackward, as a loop with a fold
+Status lower_average(Lowering& l);       ///< AvgPoolBackward and adaptive average poolings
 Status lower_batch_norm(Lowering& l);    ///< training, forward and backward
 Status lower_movement(Lowering& l);      ///< StaticTranspose, StaticReshape, Concat
 Status lower_quantization(Lowering& l);  ///< Quantize, Dequantize and their dynamic forms

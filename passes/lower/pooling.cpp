@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowering of average pooling backward: where one window covers everything, each gradient is repeated over its plane.
+// Lowering of average poolings: adaptive ones with windows of one size are common ones; where one window covers
+// everything, each gradient is repeated over its plane.
 #include "kernels/pool_geometry.hpp"
 #include "passes/lower/lowering.hpp"
 
@@ -13,11 +14,36 @@ bool covers_all(const PoolGeometry& g) {
   return true;
 }
 
+/// Adaptive windows of one size, one behind the other, are those of a common average pooling.
+void make_common(Problem& p) {
+  const bool backward = p.op == OpKind::AdaptiveAvgPoolBackward;
+  const Dims &wide = (backward ? p.out : p.in)[0].dims, &narrow = (backward ? p.in : p.out)[0].dims;
+  const PoolAxes axes{wide.size() - 2, true, p.attrs.is(Attr::data_format, "NXC")};
+  std::vector<int64_t> kernel;
+  for (int i = 0; i < axes.spatial; ++i) {
+    const int64_t cells = wide[axes.spatial_axis(i)], windows = narrow[axes.spatial_axis(i)];
+    if (windows == 0 || cells % windows != 0) return;
+    kernel.push_back(cells / windows);
+  }
+  p.step = backward ? StepKind::pool_backward : StepKind::pool_forward;
+  p.op = backward ? OpKind::AvgPoolBackward : OpKind::AvgPool;
+  const std::vector<int64_t> none(kernel.size(), 0);
+  for (Attr attr : {Attr::sizes, Attr::spatial_axes}) p.attrs.set(attr, {});
+  for (Attr attr : {Attr::kernel, Attr::strides}) p.attrs.set(attr, kernel);
+  for (Attr attr : {Attr::pads_begin, Attr::pads_end}) p.attrs.set(attr, none);
+  p.attrs.set(Attr::exclude_pad, true);
+}
+
 }  // namespace
 
-Status lower_average_backward(Lowering& l) {
-  const TensorDesc diff_dst = l.input(0), diff_src = l.output(0);
+Status lower_average(Lowering& l) {
   Step whole = l.whole_op();
+  if (whole.problem.step == StepKind::resample) make_common(whole.problem);
+  if (whole.problem.step != StepKind::pool_backward) {
+    l.add_step(std::move(whole));
+    return {};
+  }
+  const TensorDesc diff_dst = whole.problem.in[0], diff_src = whole.problem.out[0];
   const PoolGeometry g = pool_geometry(whole.problem, diff_src.dims, diff_dst.dims);
   if (!l.generates_code() || !covers_all(g)) {
     l.add_step(std::move(whole));

@@ -68,7 +68,8 @@ Status check_split(const Dims& group) {
 /// One value, one for each index of `axis`, or (weights of a grouped ConvTranspose, whose groups lie along axis 0) one
 /// for each index of `axis` in each group.
 Factor from_list(Lowering& l, const std::vector<float>& list, const GroupedSpace& grouped, const Dims& dims, int axis) {
-  if (list.size() == 1) return {{}, Step::kNoBuffer, true, list[0]};
+  if (std::count(list.begin(), list.end(), list[0]) == static_cast<long>(list.size()))
+    return {{}, Step::kNoBuffer, true, list[0]};
   const int64_t in_group = dims[axis], groups = static_cast<int64_t>(list.size()) / in_group;
   TensorDesc desc{Dtype::f32, Dims(dims.size(), 1), Dims(dims.size(), 0), 0};
   if (groups > 1) {

@@ -3,13 +3,16 @@
 //   loop -> loop                =>  one loop with both expressions
 //   skeleton step -> loop       =>  the step with the loop's expression behind it
 //   loop -> skeleton step       =>  the step with the loop's expression in front of it
-// Skeleton steps are poolings, resamplings, softmax and normalisations: they read one main input and make one main
-// result. A value between them that is used elsewhere is still stored, in the same walk; otherwise it never reaches
-// memory. Values keep the rounding of their data type (ExprOp::cast), so fused and unfused programs give the same bits.
+// Skeleton steps are poolings, resamplings, softmax and normalisations, which read one main input and make one main
+// result, and products (convolution, matmul), which read two. A value between them that is used elsewhere is still
+// stored, in the same walk; otherwise it never reaches memory. Values keep the rounding of their data type
+// (ExprOp::cast), so fused and unfused programs give the same bits.
 #include <algorithm>
 #include <set>
 
+#include "kernels/pool_geometry.hpp"
 #include "kernels/transplant.hpp"
+#include "passes/optimize/hoist.hpp"
 #include "passes/program.hpp"
 #include "src/base/check.hpp"
 #include "src/base/shape.hpp"
@@ -20,11 +23,20 @@ namespace {
 constexpr size_t kMaxOperands = 64;
 constexpr size_t kMaxInstructions = 512;
 
+/// Steps with two main inputs, whose kernels take expressions only where their primitives do what they say.
+bool is_product(StepKind s) {
+  return s == StepKind::convolution || s == StepKind::convolution_backward_data || s == StepKind::matmul;
+}
+
 bool is_skeleton(StepKind s) {
   switch (s) {
+    case StepKind::convolution:
+    case StepKind::convolution_backward_data:
+    case StepKind::matmul:
     case StepKind::pool_forward:
     case StepKind::pool_backward:
     case StepKind::max_pool_backward:
+    case StepKind::max_pool_indices_backward:
     case StepKind::softmax:
     case StepKind::softmax_backward:
     case StepKind::layer_norm:
@@ -58,11 +70,26 @@ bool has_folds(const Expr& back) {
   return std::any_of(back.code.begin(), back.code.end(), [](const Instr& in) { return fold_of(in.op) != Fold::none; });
 }
 
+bool reads_coordinates(const Expr& expr) {
+  return std::any_of(expr.code.begin(), expr.code.end(), [](const Instr& in) { return in.op == ExprOp::index_s32; });
+}
+
 class Fuser {
  public:
   Fuser(Program& program, const JoinRule& shall_join) : p_(program), shall_join_(shall_join) {}
 
   void run() {
+    for (size_t reader = 1; reader < p_.steps.size();)
+      reader = is_conversion(p_.steps[reader]) && try_reader(reader) ? 1 : reader + 1;
+    // before loops join each other: what makes numbers of narrow tensors belongs to the product that reads them
+    for (size_t reader = 0; reader < p_.steps.size(); ++reader)
+      if (is_product(p_.steps[reader].problem.step)) reader = join_fronts(reader);
+    // and a narrow summand of the loop behind it is read as it is, too
+    for (size_t reader = 1; reader < p_.steps.size();) {
+      const auto& r = p_.steps[reader];
+      const bool joins = r.problem.step == StepKind::loop && try_reader(reader, is_dequantization);
+      reader = joins ? 1 : reader + 1;
+    }
     for (size_t reader = 1; reader < p_.steps.size();)
       if (!try_reader(reader))
         ++reader;
@@ -73,8 +100,94 @@ class Fuser {
  private:
   Buffer& buffer(int b) { return p_.buffers[static_cast<size_t>(b)]; }
 
-  /// Tries to join step `reader` with a step that makes one of its inputs.
-  bool try_reader(size_t reader) {
+  /// One tensor in another type.
+  static bool is_conversion(const Step& s) {
+    if (s.problem.step != StepKind::loop || s.in.size() != 1 || s.out.size() != 1) return false;
+    const auto moves = [](const Instr& in) {
+      return in.op == ExprOp::load || in.op == ExprOp::cast || in.op == ExprOp::store;
+    };
+    return std::all_of(s.problem.back.code.begin(), s.problem.back.code.end(), moves);
+  }
+
+  /// Makes numbers of one tensor of 8-bit integers.
+  static bool is_dequantization(const Step& s) {
+    if (s.problem.step != StepKind::loop || s.out.size() != 1 || s.in.empty()) return false;
+    const Dtype from = s.problem.in[0].dtype;
+    const auto scales = [](const Instr& in) {
+      switch (in.op) {
+        case ExprOp::load:
+        case ExprOp::constant:
+        case ExprOp::sub:
+        case ExprOp::mul:
+        case ExprOp::cast:
+        case ExprOp::store: return true;
+        default: return false;
+      }
+    };
+    return (from == Dtype::s8 || from == Dtype::u8) &&
+           std::all_of(s.problem.back.code.begin(), s.problem.back.code.end(), scales);
+  }
+
+  static bool is_any(const Step&) { return true; }
+
+  /// Joins step `reader`, a product, with the loops that make its two inputs, where its kernels read their sources
+  /// instead. A loop whose result is needed elsewhere stays beside. Returns where the product stands then.
+  size_t join_fronts(size_t reader) {
+    for (const auto& ports : {std::vector<size_t>{0, 1}, {1}, {0}}) {
+      Step joined = p_.steps[reader];
+      std::vector<size_t> makers;
+      for (size_t port : ports)
+        if (const int maker = loop_that_makes(p_.steps[reader], reader, port); maker >= 0) {
+          const Step m = p_.steps[static_cast<size_t>(maker)];
+          put_in_front(joined, m, port, port == 1 ? joined.problem.weights_front : joined.problem.front);
+          makers.push_back(static_cast<size_t>(maker));
+        }
+      if (makers.size() != ports.size() || joined.in.size() > kMaxOperands) continue;
+      if (!shall_join_(joined.problem, p_.steps[reader].problem)) continue;
+      const Step plain = p_.steps[reader];
+      p_.steps[reader] = std::move(joined);
+      std::sort(makers.rbegin(), makers.rend());
+      for (size_t maker : makers) {
+        const int made = p_.steps[maker].out[0];
+        if (needed_elsewhere(made, maker)) continue;
+        p_.steps.erase(p_.steps.begin() + static_cast<long>(maker));
+        --reader;
+      }
+      return reader;
+    }
+    return reader;
+  }
+
+  /// The loop that makes input `port` of `r` and nothing else, from sources that nothing in between changes; -1: none.
+  int loop_that_makes(const Step& r, size_t reader, size_t port) {
+    const int b = r.in[port];
+    if (b == Step::kNoBuffer || std::count(r.in.begin(), r.in.end(), b) != 1) return -1;
+    for (size_t maker = 0; maker < reader; ++maker) {
+      const Step& m = p_.steps[maker];
+      if (!m.writes(b)) continue;
+      const bool fits = m.problem.step == StepKind::loop && m.out.size() == 1 && !has_folds(m.problem.back) &&
+                        same_place(r.problem.in[port], m.problem.out[0]) && covers(m.problem.out[0], buffer(b));
+      return fits ? static_cast<int>(maker) : -1;
+    }
+    return -1;
+  }
+
+  /// The expression of loop `m` instead of the step's input `port`.
+  static void put_in_front(Step& joined, const Step& m, size_t port, Expr& front) {
+    joined.ops.insert(joined.ops.begin(), m.ops.begin(), m.ops.end());
+    const int ports_in = joined.problem.in_ports(), ports_out = joined.problem.out_ports();
+    joined.problem.ports_in = ports_in;
+    joined.problem.ports_out = ports_out;
+    joined.in[port] = Step::kNoBuffer;
+    front = {};
+    Transplant first(m.problem.back.code, front);
+    for (size_t k = 0; k < m.in.size(); ++k) first.in_map.push_back(add_operand(joined, m, k));
+    first.out_map = {-1};
+    front.result = as_loaded(front, stored_value(m.problem.back, 0, first.run()), m.problem.out[0].dtype);
+  }
+
+  /// Tries to join step `reader` with a step that makes one of its inputs, one that `wanted` takes.
+  bool try_reader(size_t reader, bool (*wanted)(const Step&) = is_any) {
     const Step& r = p_.steps[reader];
     for (size_t k = 0; k < r.in.size(); ++k) {
       const int b = r.in[k];
@@ -82,6 +195,7 @@ class Fuser {
         continue;
       for (size_t maker = 0; maker < reader; ++maker) {
         if (!p_.steps[maker].writes(b)) continue;
+        if (!wanted(p_.steps[maker])) break;
         if (join_behind(maker, reader) || join_in_front(maker, reader, b)) return true;
         break;
       }
@@ -107,8 +221,19 @@ class Fuser {
     return late ? static_cast<int>(reader) : early ? static_cast<int>(maker) : -1;
   }
 
+  /// Poolings put a batch axis in front of tensors without one; a loop over such a tensor gets it, too.
+  static void lift(Step& loop, const Dims& as) {
+    if (loop.problem.step != StepKind::loop || reads_coordinates(loop.problem.back)) return;
+    const Dims& space = loop.problem.out[0].dims;
+    if (as.size() != space.size() + 1 || as[0] != 1 || !std::equal(space.begin(), space.end(), as.begin() + 1)) return;
+    for (auto* side : {&loop.problem.in, &loop.problem.out})
+      for (TensorDesc& desc : *side) desc = with_batch_axis(std::move(desc));
+  }
+
   /// loop or skeleton step, then a loop over the same space.
   bool join_behind(size_t maker, size_t reader) {
+    lift(p_.steps[reader], p_.steps[maker].problem.out[0].dims);
+    lift(p_.steps[maker], p_.steps[reader].problem.out[0].dims);
     const Step &m = p_.steps[maker], &r = p_.steps[reader];
     if (r.problem.step != StepKind::loop || (m.problem.step != StepKind::loop && !is_skeleton(m.problem.step)))
       return false;
@@ -125,7 +250,14 @@ class Fuser {
     if (m.in.size() + r.in.size() > kMaxOperands || m.out.size() + r.out.size() > kMaxOperands) return false;
     if (m.problem.back.code.size() + r.problem.back.code.size() > kMaxInstructions) return false;
     const int at = place(maker, reader);
-    return at >= 0 && replace(maker, reader, at, joined_behind(m, r, reader), m.problem);
+    if (at < 0) return false;
+    Step joined = joined_behind(m, r, reader);
+    std::vector<Step> before;
+    if (is_product(m.problem.step)) before = hoist(joined, p_);
+    if (!replace(maker, reader, at, std::move(joined), m.problem)) return false;
+    const auto place = static_cast<size_t>(at) == maker ? at : at - 1;
+    p_.steps.insert(p_.steps.begin() + place, before.begin(), before.end());
+    return true;
   }
 
   /// Outputs of a skeleton step beside its main result: statistics that no expression makes.
@@ -145,6 +277,7 @@ class Fuser {
     joined.problem.op = m.problem.op;
     joined.problem.attrs = m.problem.attrs;
     joined.problem.front = m.problem.front;
+    joined.problem.weights_front = m.problem.weights_front;
     joined.problem.in = m.problem.in;
     joined.in = m.in;
     if (is_skeleton(m.problem.step)) {
@@ -214,8 +347,13 @@ class Fuser {
 
   /// A loop whose only result is read by a skeleton step as its gradient (backward) or source (forward).
   bool join_in_front(size_t maker, size_t reader, int b) {
+    if (is_skeleton(p_.steps[reader].problem.step)) {
+      const Problem& skeleton = p_.steps[reader].problem;
+      lift(p_.steps[maker], skeleton.in[static_cast<size_t>(front_port(skeleton.step))].dims);
+    }
     const Step &m = p_.steps[maker], &r = p_.steps[reader];
     if (m.problem.step != StepKind::loop || !is_skeleton(r.problem.step) || m.out.size() != 1) return false;
+    if (is_product(r.problem.step)) return false;  // join_fronts has been there
     if (has_folds(m.problem.back)) return false;
     const auto port = static_cast<size_t>(front_port(r.problem.step));
     if (r.in[port] != b || !same_place(r.problem.in[port], m.problem.out[0]) || !covers(m.problem.out[0], buffer(b)))
@@ -226,16 +364,7 @@ class Fuser {
     const int at = place(maker, reader);
     if (at < 0) return false;
     Step joined = r;
-    joined.ops.insert(joined.ops.begin(), m.ops.begin(), m.ops.end());
-    joined.in[port] = Step::kNoBuffer;
-    joined.problem.front = {};
-    joined.problem.ports_in = r.problem.in_ports();
-    joined.problem.ports_out = r.problem.out_ports();
-    Transplant first(m.problem.back.code, joined.problem.front);
-    for (size_t k = 0; k < m.in.size(); ++k) first.in_map.push_back(add_operand(joined, m, k));
-    first.out_map = {-1};
-    joined.problem.front.result =
-        as_loaded(joined.problem.front, stored_value(m.problem.back, 0, first.run()), m.problem.out[0].dtype);
+    put_in_front(joined, m, port, joined.problem.front);
     return replace(maker, reader, at, std::move(joined), r.problem);
   }
 
@@ -286,9 +415,11 @@ void fuse_loops(Program& program, const JoinRule& shall_join) { Fuser(program, s
 void fuse_loops(Program& program, const Target& target) {
   fuse_loops(program, [&](const Problem& joined, const Problem& plain) {
     const Kernel* with = kernel_for(joined, target);
-    if (!with || !with->slow) return with != nullptr;
+    if (!with) return false;
     const Kernel* without = kernel_for(plain, target);
-    return !without || without->slow;
+    // rows of one table, best first
+    if (is_product(plain.step)) return !with->slow && (!without || with <= without);
+    return !with->slow || !without || without->slow;
   });
 }
 

@@ -21,9 +21,9 @@ inline constexpr OpSet kElementwise = kPostOp | kActivationBackward | BiasAdd | 
 inline constexpr OpSet kReduction = ReduceL1 | ReduceL2 | ReduceMax | ReduceMean | ReduceMin | ReduceProd | ReduceSum;
 /// Normalise rows of their source: each result depends on a whole row.
 inline constexpr OpSet kRows = SoftMax | LogSoftmax | LayerNorm | RMSNorm | GroupNorm;
-inline constexpr OpSet kPool = AvgPool | MaxPool;
-inline constexpr OpSet kPoolBackward = AvgPoolBackward | MaxPoolBackward;
-
+inline constexpr OpSet kPool = AvgPool | MaxPool | AdaptiveAvgPool;
+inline constexpr OpSet kPoolBackward =
+    AvgPoolBackward | AdaptiveAvgPoolBackward | MaxPoolBackward | MaxPoolIndicesBackward;
 inline constexpr OpSet kRowsBackward = SoftMaxBackward | LogSoftmaxBackward | LayerNormBackward;
 inline constexpr OpSet kResample = Interpolate | InterpolateBackward;
 inline constexpr OpSet kMovement = StaticReshape | StaticTranspose | Reorder | Concat;

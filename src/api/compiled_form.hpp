@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "partita/engine.hpp"
@@ -18,6 +19,7 @@ class CompiledForm {
   std::shared_ptr<const Executable> executable;  ///< null while it waits for shape inputs
   std::vector<uint64_t> waits_for;
   std::vector<logical_tensor> inputs, outputs;  ///< all fields known where there is an executable, else as given
+  std::string about;  ///< what a line of PARTITA_VERBOSE says of it; empty where nothing is printed
 };
 
 }  // namespace partita

@@ -4,6 +4,7 @@
 
 #include "partita/graph.hpp"
 #include "src/api/compiled_form.hpp"
+#include "src/api/verbose.hpp"
 #include "src/base/check.hpp"
 #include "src/base/text.hpp"
 #include "src/compile/compile.hpp"
@@ -35,7 +36,7 @@ Status execute_waiting(const CompiledForm& form, const stream& on, std::span<con
     for (const tensor& t : inputs)
       if (t.desc.id == id) constants.emplace_back(*find(form.inputs, id), t.data);
   const auto in = described(form.inputs, inputs), out = described(form.outputs, outputs);
-  PT_ASSIGN(const Compiled compiled, compile(*form.partition, {in, out, constants}, 0));
+  PT_ASSIGN(const Compiled compiled, compile(*form.partition, {in, out, constants}, 0, on.on().identity()));
   if (!compiled.executable)
     return fail(Code::invalid_arguments, str("no data is given for shape input ", compiled.waits_for[0]));
   for (const logical_tensor& made : compiled.executable->outputs)
@@ -45,6 +46,12 @@ Status execute_waiting(const CompiledForm& form, const stream& on, std::span<con
                                                  made.text(), " is known only now"));
   // A scratchpad of the caller was sized before the shapes were known, so it is not used.
   return run(*compiled.executable, on, inputs, outputs, nullptr);
+}
+
+Status execute_form(const CompiledForm& form, const stream& on, std::span<const tensor> inputs,
+                    std::span<const tensor> outputs, void* scratchpad) {
+  if (!form.executable) return execute_waiting(form, on, inputs, outputs);
+  return run(*form.executable, on, inputs, outputs, scratchpad);
 }
 
 }  // namespace
@@ -78,7 +85,9 @@ Result<compiled_partition> partition::compile(std::span<const logical_tensor> in
   if (on.kind() != form_->kind && form_->kind != EngineKind::any)
     return fail(Code::invalid_arguments, "the engine's kind differs from the graph's");
   auto form = std::make_shared<CompiledForm>();
-  PT_ASSIGN(Compiled compiled, partita::compile(*form_, {inputs, outputs, constants}, 0));
+  const Stopwatch watch;
+  bool hit = false;
+  PT_ASSIGN(Compiled compiled, partita::compile(*form_, {inputs, outputs, constants}, 0, on.identity(), &hit));
   form->partition = form_;
   form->executable = std::move(compiled.executable);
   form->waits_for = std::move(compiled.waits_for);
@@ -88,6 +97,10 @@ Result<compiled_partition> partition::compile(std::span<const logical_tensor> in
   } else {
     form->inputs.assign(inputs.begin(), inputs.end());
     form->outputs.assign(outputs.begin(), outputs.end());
+  }
+  if (verbose()) {
+    form->about = about(*form);
+    print_verbose(hit ? "compile:cache_hit" : "compile:cache_miss", form->about, watch.milliseconds());
   }
   compiled_partition made;
   made.form_ = std::move(form);
@@ -123,8 +136,13 @@ std::vector<step_info> compiled_partition::steps() const {
 Status compiled_partition::execute(const stream& on, std::span<const tensor> inputs, std::span<const tensor> outputs,
                                    void* scratchpad) const {
   if (!form_) return fail(Code::invalid_arguments, "the compiled partition is empty");
-  if (!form_->executable) return execute_waiting(*form_, on, inputs, outputs);
-  return run(*form_->executable, on, inputs, outputs, scratchpad);
+  if (verbose()) {
+    const Stopwatch watch;
+    PT_TRY(execute_form(*form_, on, inputs, outputs, scratchpad));
+    print_verbose("exec", form_->about, watch.milliseconds(), scratchpad ? ",scratchpad:user" : ",scratchpad:library");
+    return {};
+  }
+  return execute_form(*form_, on, inputs, outputs, scratchpad);
 }
 
 }  // namespace partita

@@ -19,6 +19,17 @@ constexpr EnvDef kEnv[] = {
      "Compiled partitions that are kept for equal requests; 0 keeps none."},
     {Env::perf, "PARTITA_PERF", "1",
      "Writes /tmp/perf-<pid>.map, with which `perf report` shows the names of generated kernels."},
+    {Env::verbose, "PARTITA_VERBOSE", "1",
+     "Prints a line for each compilation and execution of a partition: pattern, operators, tensors, kernels, time in "
+     "ms."},
+    {Env::graph_dump, "ONEDNN_GRAPH_DUMP", "graph, subgraph, or both with a comma between",
+     "The drop-in library writes graphs when they are partitioned, and partitions when they are compiled, into the "
+     "working folder, as graph-<id>.json."},
+    {Env::graph_dump_old, "DNNL_GRAPH_DUMP", "as ONEDNN_GRAPH_DUMP", "Older name, where the newer one is not set."},
+    {Env::constants, "ONEDNN_GRAPH_CONSTANT_TENSOR_CACHE_CAPACITY", "cpu:1024;gpu:2048, in megabytes",
+     "The drop-in library's capacity of the constant tensor cache for each kind of engine, 0 where not set."},
+    {Env::constants_old, "DNNL_GRAPH_CONSTANT_TENSOR_CACHE_CAPACITY", "as above",
+     "Older name, where the newer one is not set."},
 };
 constexpr size_t kEnvs = std::size(kEnv);
 

@@ -9,7 +9,7 @@
 
 namespace partita {
 
-enum class Env { force_kernel, max_isa, cache_capacity, perf };
+enum class Env { force_kernel, max_isa, cache_capacity, perf, verbose, graph_dump, graph_dump_old, constants, constants_old };
 
 struct EnvDef {
   Env key;

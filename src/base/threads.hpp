@@ -9,7 +9,8 @@
 
 namespace partita {
 
-/// Threads that parallel_for uses on this thread now: the innermost ThreadScope's number, else OpenMP's default.
+/// Threads that parallel_for uses on this thread now: the innermost ThreadScope's number, else as many as the
+/// executor has, else OpenMP's default.
 int thread_count();
 
 /// Sets the number of threads for calls from this thread (ours and oneDNN's) while it lives; 0 leaves it as it is.
@@ -21,7 +22,8 @@ class ThreadScope {
   ThreadScope& operator=(const ThreadScope&) = delete;
 
  private:
-  int before_ = 0;  ///< 0: nothing was changed
+  int before_ = 0;       ///< 0: nothing was changed
+  bool limits_ = false;  ///< an executor's threads rather than OpenMP's
 };
 
 /// What parallel_for calls: part(begin, end) or part(begin, end, number). Refers to a callable and does not own it, so
@@ -42,6 +44,30 @@ class PartRef {
  private:
   const void* callable_;
   void (*call_)(const void*, int64_t, int64_t, int);
+};
+
+/// Threads of somebody else (a framework's pool) that parallel_for may run on instead of OpenMP's.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  /// The most parts that are worth making.
+  virtual int threads() const = 0;
+  /// Calls part(p, p + 1, p) once for each p of [0, parts), on any threads, in any order; returns when all are done.
+  virtual void run(int parts, PartRef part) = 0;
+};
+
+/// While it lives parallel_for, called from this thread, runs on the executor, and oneDNN's primitives, which know no
+/// threads but OpenMP's, run on this thread alone.
+class ExecutorScope {
+ public:
+  explicit ExecutorScope(Executor& executor);
+  ~ExecutorScope();
+  ExecutorScope(const ExecutorScope&) = delete;
+  ExecutorScope& operator=(const ExecutorScope&) = delete;
+
+ private:
+  Executor* before_;
+  int limit_before_, openmp_before_;
 };
 
 /// Calls part(begin, end) for contiguous parts of [0, n), at most one a thread and at most `most`, on the calling

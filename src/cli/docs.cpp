@@ -34,7 +34,8 @@ std::string cell(std::string_view text) {
 std::string operators_page() {
   std::string text = str("# Operators\n\nAll ", all_ops().size(),
                          " operators, as `partita ops` lists them.\n\n| operator | what it computes |\n|---|---|\n");
-  for (const OpDef* def : all_ops()) text += str("| ", def->name, " | ", cell(def->summary), " |\n");
+  for (const OpDef* def : all_ops())
+    text += str("| ", def->name, " | ", cell(def->summary), is_extension(def->kind) ? " (extension)" : "", " |\n");
   for (const OpDef* def : all_ops()) text += str("\n## ", def->name, "\n\n```text\n", describe_op(def->kind), "```\n");
   return text;
 }

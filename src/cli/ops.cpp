@@ -22,7 +22,8 @@ std::string list_of_operators() {
   for (const OpDef* def : all_ops()) width = std::max(width, def->name.size());
   std::string text;
   for (const OpDef* def : all_ops())
-    text += str(def->name, std::string(width + 2 - def->name.size(), ' '), def->summary, "\n");
+    text += str(def->name, std::string(width + 2 - def->name.size(), ' '), def->summary,
+                is_extension(def->kind) ? " (extension)" : "", "\n");
   return text;
 }
 

@@ -28,11 +28,15 @@ struct Request {
   const Partition& partition;
   const Given& given;
   int threads;
+  bool keeps_constants = constant_cache_capacity(EngineKind::cpu) > 0;  // kernels are chosen by it
+  uint64_t engine;
   uint64_t hash;
 
-  Request(const Partition& p, const Given& given, int threads) : partition(p), given(given), threads(threads) {
+  Request(const Partition& p, const Given& given, int threads, uint64_t engine)
+      : partition(p), given(given), threads(threads), engine(engine) {
     Hasher h;
-    h.add(p.content_hash).add(static_cast<uint64_t>(threads)).add(static_cast<uint64_t>(p.fpmath));
+    h.add(p.content_hash).add(engine).add(static_cast<uint64_t>(threads)).add(static_cast<uint64_t>(p.fpmath));
+    h.add(static_cast<uint64_t>(keeps_constants));
     for (const auto* side : {&given.inputs, &given.outputs})
       for (const logical_tensor& t : *side) {
         h.add(t.id).add(static_cast<uint64_t>(t.dtype)).add(static_cast<uint64_t>(t.layout));
@@ -56,19 +60,23 @@ class Key {
         inputs_(r.given.inputs.begin(), r.given.inputs.end()),
         outputs_(r.given.outputs.begin(), r.given.outputs.end()),
         threads_(r.threads),
-        fpmath_(r.partition.fpmath) {
+        engine_(r.engine),
+        fpmath_(r.partition.fpmath),
+        keeps_constants_(r.keeps_constants) {
     for (const tensor& c : r.given.constants)
       if (counts(c)) constants_.emplace_back(c.desc.id, content_of(c));
   }
 
   uint64_t hash() const { return hash_; }
+  uint64_t engine() const { return engine_; }
 
   friend bool operator==(const Key&, const Key&) = default;
 
   bool is(const Request& r) const {
     const Partition& p = r.partition;
-    return hash_ == r.hash && threads_ == r.threads && fpmath_ == p.fpmath &&
-           std::ranges::equal(inputs_, r.given.inputs) && std::ranges::equal(outputs_, r.given.outputs) &&
+    return hash_ == r.hash && threads_ == r.threads && engine_ == r.engine && fpmath_ == p.fpmath &&
+           keeps_constants_ == r.keeps_constants && std::ranges::equal(inputs_, r.given.inputs) &&
+           std::ranges::equal(outputs_, r.given.outputs) &&
            (partition_ == p.id || (ops_ == p.ops && attrs_ == p.attrs)) && has(r.given.constants);
   }
 
@@ -90,7 +98,9 @@ class Key {
   std::vector<logical_tensor> inputs_, outputs_;
   std::vector<std::pair<uint64_t, std::string>> constants_;
   int threads_;
+  uint64_t engine_;
   FpMath fpmath_;
+  bool keeps_constants_;
 };
 
 /// Requests are looked up without a key being made of them.
@@ -118,14 +128,18 @@ size_t initial_capacity() {
 /// Hits share the lock; what they change of an entry is atomic.
 class Cache {
  public:
-  Result<Compiled> get(const Partition& p, const Given& given, int threads) {
+  Result<Compiled> get(const Partition& p, const Given& given, int threads, uint64_t engine, bool* hit) {
+    bool unasked = false;
+    bool& found_one = hit ? *hit : unasked;
+    found_one = false;
     if (capacity_.load(std::memory_order_relaxed) == 0) return compile_uncached(p, given, threads);
-    const Request request(p, given, threads);
+    const Request request(p, given, threads, engine);
     Entry entry;
     {
       const std::shared_lock lock(mutex_);
       entry = found(request);
     }
+    found_one = entry.valid();
     if (entry.valid()) return awaited(entry, request);
     std::promise<std::shared_ptr<const Compiled>> promise;
     {
@@ -136,11 +150,17 @@ class Cache {
         shrink();
       }
     }
+    found_one = entry.valid();
     if (entry.valid()) return awaited(entry, request);
     auto made = compile_uncached(p, given, threads);
     promise.set_value(made.ok() ? std::make_shared<const Compiled>(*made) : nullptr);
     if (!made.ok()) forget(request);
     return made;
+  }
+
+  void forget_engine(uint64_t identity) {
+    const std::unique_lock lock(mutex_);
+    std::erase_if(entries_, [&](const auto& e) { return e.first.engine() == identity; });
   }
 
   void set_capacity(size_t n) {
@@ -191,16 +211,18 @@ class Cache {
 };
 
 Cache& cache() {
-  static Cache the_cache;
+  static Cache& the_cache = *new Cache;  // never destroyed: clients end what they hold when the process ends
   return the_cache;
 }
 
 }  // namespace
 
-Result<Compiled> compile(const Partition& partition, const Given& given, int threads) {
+Result<Compiled> compile(const Partition& partition, const Given& given, int threads, uint64_t engine, bool* hit) {
   const ThreadScope scope(threads);
-  return cache().get(partition, given, thread_count());
+  return cache().get(partition, given, thread_count(), engine, hit);
 }
+
+void forget_engine(uint64_t identity) { cache().forget_engine(identity); }
 
 void set_cache_capacity(size_t executables) { cache().set_capacity(executables); }
 size_t cache_capacity() { return cache().capacity(); }

@@ -3,6 +3,7 @@
 #include "src/compile/compile.hpp"
 
 #include "passes/program.hpp"
+#include "passes/tile/tile.hpp"
 #include "src/base/check.hpp"
 #include "src/base/cpu.hpp"
 #include "src/base/text.hpp"
@@ -14,7 +15,7 @@ Result<Compiled> compile_uncached(const Partition& partition, const Given& given
   if (!partition.supported)
     return fail(Code::invalid_arguments, str("partition ", partition.id, " is not supported: ", partition.reason));
   const ThreadScope scope(threads);
-  const Target target{machine_isa(), thread_count(), partition.fpmath};
+  const Target target{machine_isa(), thread_count(), partition.fpmath, constant_cache_capacity(partition.kind) > 0};
 
   PT_ASSIGN(Specialized specialized, specialize(partition, given));
   if (!specialized.waits_for.empty()) return Compiled{nullptr, std::move(specialized.waits_for)};
@@ -22,10 +23,13 @@ Result<Compiled> compile_uncached(const Partition& partition, const Given& given
 
   auto executable = std::make_shared<Executable>();
   PT_ASSIGN(executable->program, lower(subgraph, target));
+  PT_TRY(tile(executable->program, target));
   fuse_loops(executable->program, target);
+  mark_constants(executable->program);
   PT_TRY(select_kernels(executable->program, target));
   plan_memory(executable->program);
 
+  if (executable->program.kept_bytes > 0) executable->kept = std::make_shared<KeptConstants>();
   executable->threads = target.threads;
   executable->checks = subgraph.checks;
   for (int v : subgraph.inputs) executable->inputs.push_back(subgraph.values[static_cast<size_t>(v)].desc);

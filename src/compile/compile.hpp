@@ -17,9 +17,11 @@ struct Compiled {
   std::vector<uint64_t> waits_for;
 };
 
-/// Compiles for `threads` threads (0: as many as OpenMP gives). Looks into the compiled-partition cache first; equal
-/// concurrent requests build once. Thread-safe.
-Result<Compiled> compile(const Partition& partition, const Given& given, int threads);
+/// Compiles for `threads` threads (0: as many as OpenMP gives) and the engine of that identity. Looks into the
+/// compiled-partition cache first; equal concurrent requests build once. `hit` (or null) tells whether this request
+/// built nothing. Thread-safe.
+Result<Compiled> compile(const Partition& partition, const Given& given, int threads, uint64_t engine = 0,
+                         bool* hit = nullptr);
 
 /// The chain itself, without the cache.
 Result<Compiled> compile_uncached(const Partition& partition, const Given& given, int threads);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kernels/pool_geometry.hpp"
 #include "src/base/check.hpp"
 #include "src/base/hash.hpp"
 #include "src/base/shape.hpp"
@@ -102,6 +103,33 @@ Result<std::vector<int64_t>> shape_content(const FinalGraph& graph, const Use& u
   return content;
 }
 
+/// Indices name cells of their own batch item and channel; some windows have none.
+void fill_indices(const op& o, const Attrs& attrs, uint64_t seed, Storage& storage) {
+  const Dims narrow = storage.desc.dims, wide = o.outputs[0].shape_known() ? o.outputs[0].dims : narrow;
+  const Problem problem{.step = StepKind::max_pool_indices_backward,
+                        .op = OpKind::MaxPoolIndicesBackward,
+                        .attrs = attrs,
+                        .in = {{storage.desc.dtype, narrow, storage.desc.strides}},
+                        .out = {{o.outputs[0].dtype, wide, Dims(wide.size(), 0)}},
+                        .front = {},
+                        .back = {}};
+  const Problem whole = with_batch_axis(problem);
+  const TensorDesc& indices = whole.in[0];
+  const PoolGeometry g = pool_geometry(whole, whole.out[0].dims, indices.dims);
+  const PoolIndex base = pool_index(attrs, g);
+  const auto cells = static_cast<double>(elements(g.src));
+  for (int64_t i = 0, n = elements(indices.dims); i < n; ++i) {
+    const Dims at = coordinates(i, indices.dims);
+    int64_t position = 0;
+    for (int d = 0; d < at.size(); ++d) position += at[d] * indices.strides[d];
+    const double chosen = uniform(seed, static_cast<uint64_t>(i));
+    const auto cell = static_cast<int64_t>(chosen * cells);
+    const int64_t index = base.first(at[0], at[g.channel_axis()]) + cell * base.cell;
+    store_from_double(storage.data.get(), storage.desc.dtype, position,
+                      chosen < 0.02 || cells == 0 ? -1.0 : static_cast<double>(index));
+  }
+}
+
 }  // namespace
 
 Status fill_input(const FinalGraph& graph, int v, uint64_t seed, Storage& storage) {
@@ -117,6 +145,12 @@ Status fill_input(const FinalGraph& graph, int v, uint64_t seed, Storage& storag
               shape_content(graph, use, def.inputs[static_cast<size_t>(use.port)].value_of, storage.desc.elements()));
     for (size_t i = 0; i < content.size(); ++i)
       store_from_double(data, dtype, static_cast<int64_t>(i), static_cast<double>(content[i]));
+    return {};
+  }
+  for (const Use& use : value.uses) {
+    const op& o = graph.ops[static_cast<size_t>(use.op)];
+    if (o.kind != OpKind::MaxPoolIndicesBackward || use.port != 1) continue;
+    fill_indices(o, graph.attrs[static_cast<size_t>(use.op)], Hasher().add(seed).add(value.desc.id).value(), storage);
     return {};
   }
   // The whole span, gaps between strided elements too.

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "src/base/check.hpp"
+#include "src/base/pool_axes.hpp"
 #include "src/io/graph_links.hpp"
 #include "src/io/override_shapes.hpp"
 #include "src/ir/op_def.hpp"
@@ -45,6 +46,8 @@ Role elementwise_role(const op& o, size_t port) {
   return same_batch(in, out) && (out.dims[0] != 1 || in.dims == out.dims) ? Role::as_result : Role::none;
 }
 
+bool has_batch_axis(const op& o) { return pool_axes(Attrs(o.attrs()), o.inputs[0].rank()).batch; }
+
 Role role_of(const op& o, size_t port) {
   if (o.outputs.empty()) return Role::none;
   const bool first = port == 0;
@@ -53,12 +56,15 @@ Role role_of(const op& o, size_t port) {
     case ConvolutionBackwardWeights:
     case ConvTransposeBackwardWeights:
       return Role::none;  // their attributes fix the batch
-    case Convolution: case ConvTranspose: case ConvTransposeBackwardData:
-    case AvgPool: case MaxPool: case AvgPoolBackward: case Interpolate:
+    case AvgPool: case MaxPool: case AvgPoolBackward: case AdaptiveAvgPool: case AdaptiveAvgPoolBackward:
+      return first && has_batch_axis(o) ? Role::batch : Role::none;
+    case Convolution: case ConvTranspose: case ConvTransposeBackwardData: case Interpolate:
     case BatchNormInference: case BatchNormForwardTraining: case LayerNorm: case GroupNorm: case RMSNorm:
     case BiasAdd:
       return first ? Role::batch : Role::none;
-    case MaxPoolBackward: case InterpolateBackward: case BatchNormTrainingBackward:
+    case MaxPoolBackward: case MaxPoolIndicesBackward:
+      return port < 2 && has_batch_axis(o) ? Role::batch : Role::none;
+    case InterpolateBackward: case BatchNormTrainingBackward:
       return port < 2 ? Role::batch : Role::none;
     case LayerNormBackward:
       return port < 4 ? Role::batch : Role::none;  // mean and variance are those of each row
@@ -104,7 +110,9 @@ std::set<uint64_t> possible_carriers(const std::vector<op>& ops, const GraphLink
       some = true;
       all &= possible.count(t.id) > 0;
     }
-    if (some && all && !ops[i].outputs.empty()) possible.insert(ops[i].outputs[0].id);
+    if (!some || !all || ops[i].outputs.empty()) continue;
+    possible.insert(ops[i].outputs[0].id);
+    if (ops[i].kind == MaxPool && ops[i].outputs.size() > 1) possible.insert(ops[i].outputs[1].id);
   }
   return possible;
 }
@@ -126,7 +134,7 @@ std::set<uint64_t> find_carriers(std::vector<op>& ops, const GraphLinks& links, 
       carrying.insert(t.id);
       if (port != 0) continue;
       if (o.kind == StaticReshape) set_entry(o, Attr::shape, t.dims[0], batch);
-      if (o.kind == AvgPoolBackward) set_entry(o, Attr::src_shape, t.dims[0], batch);
+      if (find_attr(op_def(o.kind), Attr::src_shape)) set_entry(o, Attr::src_shape, t.dims[0], batch);
     }
   }
   return carrying;

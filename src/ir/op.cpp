@@ -59,6 +59,10 @@ constexpr AttrName kAttrNames[] = {
     {Attr::rounding_type, "rounding_type"},
     {Attr::weights_format, "weights_format"},
     {Attr::accumulation_mode, "accumulation_mode"},
+    {Attr::divisor_override, "divisor_override"},
+    {Attr::exclude_overhang, "exclude_overhang"},
+    {Attr::index_base, "index_base"},
+    {Attr::spatial_axes, "spatial_axes"},
 };
 
 }  // namespace

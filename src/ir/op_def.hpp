@@ -39,6 +39,7 @@ struct PortDef {
   Arity arity = Arity::one;
   /// For an s32 input whose content stands for an attribute (src_shape, axes, ..): that attribute. The input wins.
   Attr value_of = Attr{0};
+  bool extension = false;  ///< oneDNN Graph does not have it
 };
 
 enum class AttrType : uint8_t { boolean, s64, f32, string, s64s, f32s };
@@ -58,6 +59,7 @@ struct AttrDef {
   Few<std::string_view, 8> allowed = {};  ///< for strings: exact tokens; empty: any text
   Few<std::string_view, 8> aliases = {};  ///< further spellings: entry i is accepted and means allowed[i]
   std::string_view text = {};
+  bool extension = false;  ///< oneDNN Graph's operator does not have it, though another one may
 };
 
 /// Types that a symbol may be bound to; every port with the symbol has the same type.
@@ -109,6 +111,12 @@ struct OpDef {
   /// Where oneDNN documents fewer type combinations than are accepted: true for those. Null: all of them.
   bool (*documented)(const OpView&) = nullptr;
 };
+
+/// What oneDNN Graph does not have. Extensions have no defaults: they never appear unless they are given.
+constexpr bool is_extension(OpKind kind) { return static_cast<uint16_t>(kind) >= kFirstExtension; }
+constexpr bool is_extension(const AttrDef& attr) {
+  return attr.extension || static_cast<uint16_t>(attr.key) >= kFirstExtension;
+}
 
 /// "`src`"; for one of a variadic port's tensors "`src_i` (input 2)".
 std::string input_name(const OpDef& def, int i);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator table: every row, listed by number (tests/ops/registry_test.cpp proves index == number).
+// The operator table: every row, listed by number, extensions last (tests/ops/registry_test.cpp proves the order).
 #include <array>
 
 #include "src/base/check.hpp"
@@ -97,6 +97,9 @@ constexpr std::array<const OpDef*, kOpKinds> kAllOps = {
     &kGreaterEqual,
     &kRMSNorm,
     &kDropout,
+    &kAdaptiveAvgPool,
+    &kAdaptiveAvgPoolBackward,
+    &kMaxPoolIndicesBackward,
 };
 
 }  // namespace
@@ -104,8 +107,8 @@ constexpr std::array<const OpDef*, kOpKinds> kAllOps = {
 std::span<const OpDef* const> all_ops() { return kAllOps; }
 
 const OpDef* find_op(OpKind kind) {
-  const auto number = static_cast<size_t>(kind);
-  return number < kAllOps.size() ? kAllOps[number] : nullptr;
+  const auto position = static_cast<size_t>(position_of(kind));
+  return position < kAllOps.size() ? kAllOps[position] : nullptr;
 }
 
 const OpDef& op_def(OpKind kind) {

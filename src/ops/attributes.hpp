@@ -35,6 +35,13 @@ constexpr AttrDef choice(Attr key, std::string_view fallback, Few<std::string_vi
       .key = key, .type = AttrType::string, .fallback = fallback, .allowed = allowed, .aliases = aliases, .text = text};
 }
 
+/// Marks what oneDNN Graph's operator does not have; stays absent where it is not given.
+constexpr AttrDef extension(AttrDef attr) {
+  attr.fallback = {};
+  attr.extension = true;
+  return attr;
+}
+
 inline constexpr AttrDef kDataFormat =
     choice(Attr::data_format, "NXC", {"NCX", "NXC"}, "axis order: channels second (NCX) or last (NXC)");
 inline constexpr AttrDef kAutoPad = choice(

@@ -35,7 +35,8 @@ std::string ports_text(const OpDef& def, std::string_view title, const Few<PortD
     const std::string_view arity = port.arity == Arity::optional   ? " (optional)"
                                    : port.arity == Arity::variadic ? " (any number)"
                                                                    : "";
-    text += str("  ", padded(port.name, width), "  ", port.text, arity, "  [", types_text(def, port.type), "]\n");
+    text += str("  ", padded(port.name, width), "  ", port.text, arity, port.extension ? " (extension)" : "", "  [",
+                types_text(def, port.type), "]\n");
   }
   return text;
 }
@@ -44,8 +45,8 @@ std::string attr_text(const AttrDef& attr, size_t width) {
   const std::string use = attr.need == Need::required  ? "required"
                           : attr.fallback.index() == 0 ? "optional"
                                                        : str("default ", text_of(value_of(attr.fallback)));
-  std::string text =
-      str("  ", padded(name_of(attr.key), width), "  ", padded(name_of(attr.type), 6), "  ", use, "; ", attr.text);
+  std::string text = str("  ", padded(name_of(attr.key), width), "  ", padded(name_of(attr.type), 6), "  ", use,
+                         is_extension(attr) ? ", extension; " : "; ", attr.text);
   const auto tokens = [](const auto& list) {
     return join(std::span<const std::string_view>(list.begin(), list.size()), ", ");
   };
@@ -69,7 +70,8 @@ std::string describe_op(OpKind kind) {
   const OpDef* def = find_op(kind);
   if (!def) return str("no operator has the kind number ", static_cast<int>(kind), "\n");
   std::string text =
-      str(def->name, " (", static_cast<int>(def->kind), ", dnnl_graph_op_", def->c_name, ")\n", def->summary, "\n");
+      str(def->name, " (", static_cast<int>(def->kind), ", ",
+          is_extension(kind) ? "extension" : str("dnnl_graph_op_", def->c_name), ")\n", def->summary, "\n");
   text += ports_text(*def, "inputs", def->inputs);
   text += ports_text(*def, "outputs", def->outputs);
   text += attrs_text(*def);

@@ -25,7 +25,9 @@ extern const OpDef kConvolution, kConvolutionBackwardData, kConvolutionBackwardW
 // conv_transpose.cpp
 extern const OpDef kConvTranspose, kConvTransposeBackwardData, kConvTransposeBackwardWeights;
 // pooling.cpp
-extern const OpDef kAvgPool, kAvgPoolBackward, kMaxPool, kMaxPoolBackward;
+extern const OpDef kAvgPool, kAvgPoolBackward, kMaxPool, kMaxPoolBackward, kMaxPoolIndicesBackward;
+// adaptive_pooling.cpp
+extern const OpDef kAdaptiveAvgPool, kAdaptiveAvgPoolBackward;
 // batch_norm.cpp
 extern const OpDef kBatchNormForwardTraining, kBatchNormInference, kBatchNormTrainingBackward;
 // normalisation.cpp

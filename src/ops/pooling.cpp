@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Average and maximum pooling, forward and backward.
+#include <cstdlib>
+#include <limits>
+
 #include "src/base/check.hpp"
 #include "src/base/text.hpp"
 #include "src/ops/attributes.hpp"
-#include "src/ops/axes.hpp"
 #include "src/ops/families.hpp"
-#include "src/ops/rules.hpp"
-#include "src/ops/windows.hpp"
+#include "src/ops/pool_shapes.hpp"
 
 namespace partita {
 namespace {
@@ -16,10 +17,34 @@ constexpr AttrDef kExcludePad =
     required(Attr::exclude_pad, AttrType::boolean, "divide by the number of real cells (true) or of all cells (false)");
 constexpr AttrDef kPoolDilations =
     optional(Attr::dilations, AttrType::s64s, "step between the cells of a window; absent means 1 on every axis");
-constexpr AttrDef kRounding =
-    choice(Attr::rounding_type, "floor", {"floor", "ceil"},
-           "what becomes of a last window that does not fit: dropped (floor) or kept (ceil); with ceil a given result "
-           "without windows that start behind the source is accepted too");
+constexpr std::string_view kRoundingText =
+    "what becomes of a last window that does not fit: dropped (floor), kept (ceil), or kept unless it starts behind "
+    "the "
+    "source and the padding before it (ceil_inside, an extension); with ceil a given result of ceil_inside is "
+    "accepted, "
+    "too";
+constexpr AttrDef kRounding = choice(Attr::rounding_type, "floor", {"floor", "ceil", "ceil_inside"}, kRoundingText);
+constexpr AttrDef kRoundingOfGradient =
+    extension(choice(Attr::rounding_type, "", {"floor", "ceil", "ceil_inside"},
+                     "as in the forward operator; absent means that any of them may have made diff_dst"));
+constexpr AttrDef kExcludeOverhang = extension(
+    optional(Attr::exclude_overhang, AttrType::boolean,
+             "with exclude_pad false: true does not count cells behind the padding, as rounding up makes them"));
+constexpr AttrDef kDivisorOverride = extension(
+    optional(Attr::divisor_override, AttrType::s64, "what every window is divided by; absent or 0 means its cells"));
+constexpr AttrDef kIndexBase = extension(choice(
+    Attr::index_base, "", {"plane", "tensor"},
+    "what indices count, from 0: cells of the plane (plane; the default), or elements of the source in row-major "
+    "order of its axes (tensor)"));
+
+constexpr DtypeSet kIndexTypes{Dtype::s32, Dtype::s64};
+
+bool divisor_in_range(const OpView& v) {
+  const int64_t divisor = v.attrs().i64_or(Attr::divisor_override, 0);
+  return std::abs(divisor) <= std::numeric_limits<int32_t>::max();
+}
+constexpr CheckDef kDivisorRange = {
+    "divisor_range", "`divisor_override` must be a number from -2147483647 to 2147483647", divisor_in_range};
 
 constexpr CheckDef kAvgSteps = {"steps_sign", "`kernel` and `strides` must hold numbers from 1 to 2147483647",
                                 positive<Attr::kernel, Attr::strides>};
@@ -28,66 +53,74 @@ constexpr CheckDef kMaxSteps = {"steps_sign",
                                 positive<Attr::kernel, Attr::strides, Attr::dilations>};
 constexpr CheckDef kAvgLists = {
     "one_entry_an_axis", "`kernel`, `strides`, `pads_begin` and `pads_end` must have one entry a spatial axis of `src`",
-    one_entry_an_axis};
+    pool_lists_fit};
 constexpr CheckDef kAvgListsOfDiffDst = {
     "one_entry_an_axis",
     "`kernel`, `strides`, `pads_begin` and `pads_end` must have one entry a spatial axis of `diff_dst`",
-    one_entry_an_axis};
+    pool_lists_fit};
 constexpr CheckDef kMaxLists = {
     "one_entry_an_axis",
     "`kernel`, `strides`, `dilations`, `pads_begin` and `pads_end` must have one entry a spatial axis of `src`",
-    one_entry_an_axis};
+    pool_lists_fit};
 
-Dims with_spatial(const ShapeContext& c, const Dims& like, const Dims& spatial) {
-  return data_dims(c.attrs(), like[0], like[channel_axis(c.attrs(), like.size())], spatial);
+/// The rules by which the number of windows may have been found, the one that is asked for first.
+std::vector<Rounding> roundings_of(const Attrs& attrs) {
+  if (attrs.is(Attr::rounding_type, "floor")) return {Rounding::floor};
+  if (attrs.is(Attr::rounding_type, "ceil")) return {Rounding::ceil, Rounding::ceil_inside};
+  if (attrs.is(Attr::rounding_type, "ceil_inside")) return {Rounding::ceil_inside};
+  return {Rounding::floor, Rounding::ceil, Rounding::ceil_inside};
 }
 
 Status pool_shape(ShapeContext& c) {
-  const Dims& src = c.in(0);
-  const Dims slid_over = spatial_dims(c.attrs(), src);
+  const Dims slid_over = pool_spatial(c.attrs(), c.in(0));
   PT_ASSIGN(const Windows w, resolve_windows(c, c.attrs().dims(Attr::kernel), slid_over));
-  const bool ceil = c.attrs().is(Attr::rounding_type, "ceil");
-  Dims counts = window_counts(slid_over, w, ceil ? Rounding::ceil : Rounding::floor);
-  PT_TRY(check_counts(c, counts, slid_over, w));
-  const Dims dst = with_spatial(c, src, counts);
-  if (ceil && !c.agrees(0, dst)) {
-    Dims inside = window_counts(slid_over, w, Rounding::ceil_inside);
-    PT_TRY(check_counts(c, inside, slid_over, w));
-    const Dims other = with_spatial(c, src, inside);
-    if (c.agrees(0, other)) return c.set(0, other);
+  std::optional<Dims> dst;
+  for (Rounding rounding : roundings_of(c.attrs())) {
+    Dims counts = window_counts(slid_over, w, rounding);
+    PT_TRY(check_counts(c, counts, slid_over, w));
+    const Dims made = with_pool_spatial(c.attrs(), c.in(0), counts);
+    if (!dst || c.agrees(0, made)) dst = made;
+    if (c.agrees(0, made)) break;
   }
-  return c.set(0, dst);
+  PT_TRY(c.set(0, *dst));
+  return c.outputs() > 1 ? c.set(1, *dst) : Status{};
 }
 
-/// The backward operators do not say how the forward one rounded: diff_dst shows it.
+/// Where the backward operator does not say how the forward one rounded, diff_dst shows it.
 Status check_gradient(ShapeContext& c, const Dims& src, int diff_dst) {
-  const Dims slid_over = spatial_dims(c.attrs(), src);
+  const Dims slid_over = pool_spatial(c.attrs(), src);
   PT_ASSIGN(const Windows w, resolve_windows(c, c.attrs().dims(Attr::kernel), slid_over));
-  Dims floor = window_counts(slid_over, w, Rounding::floor);
-  for (Rounding rounding : {Rounding::floor, Rounding::ceil, Rounding::ceil_inside}) {
+  const std::vector<Rounding> roundings = roundings_of(c.attrs());
+  for (Rounding rounding : roundings) {
     Dims counts = window_counts(slid_over, w, rounding);
     for (int i = 0; i < counts.size(); ++i) counts[i] = slid_over[i] == 0 ? std::max<int64_t>(0, counts[i]) : counts[i];
-    if (c.in(diff_dst) == with_spatial(c, src, counts)) return {};
+    if (c.in(diff_dst) == with_pool_spatial(c.attrs(), src, counts)) return {};
   }
-  PT_TRY(check_counts(c, floor, slid_over, w));
-  return c.wrong(
-      str(c.input_text(diff_dst), ", pooling [", text_of(src), "] makes [", text_of(with_spatial(c, src, floor)), "]"));
+  Dims first = window_counts(slid_over, w, roundings[0]);
+  PT_TRY(check_counts(c, first, slid_over, w));
+  return c.wrong(str(c.input_text(diff_dst), ", pooling [", text_of(src), "] makes [",
+                     text_of(with_pool_spatial(c.attrs(), src, first)), "]"));
 }
 
 Status avg_pool_backward_shape(ShapeContext& c) {
-  if (const std::optional<Dims> src = wanted_shape(c, Attr::src_shape)) {
-    if (src->size() != c.rank(0)) return c.wrong(str(c.output_text(0), ", it must have the rank of ", c.input_text(0)));
-    PT_TRY(check_gradient(c, *src, 0));
-    return c.set(0, *src);
-  }
-  // The shape arrives at execution; batch and channels are known before.
-  return c.set(0, with_spatial(c, c.in(0), Dims(c.rank(0) - 2, kUnknownDim)));
+  return gradient_shape(c, [](ShapeContext& context, const Dims& src) { return check_gradient(context, src, 0); });
 }
 
 Status max_pool_backward_shape(ShapeContext& c) {
+  if (c.rank(0) != c.rank(1)) return c.wrong(str(c.input_text(1), ", it must have the rank of ", c.input_text(0)));
   PT_TRY(check_gradient(c, c.in(0), 1));
   return c.set(0, c.in(0));
 }
+
+/// Any windows may have been asked for.
+Status fits_indices(ShapeContext& c, const Dims& src) {
+  if (c.in(0) != c.in(1)) return c.wrong(str(c.input_text(1), ", it must have the shape of ", c.input_text(0)));
+  if (with_pool_spatial(c.attrs(), src, pool_spatial(c.attrs(), c.in(0))) != c.in(0))
+    return c.wrong(str(c.input_text(0), ", its batch and channels must be those of [", text_of(src), "]"));
+  return {};
+}
+
+Status max_pool_indices_backward_shape(ShapeContext& c) { return gradient_shape(c, fits_indices); }
 
 }  // namespace
 
@@ -98,9 +131,10 @@ constexpr OpDef kAvgPool = {
     .summary = "Mean of each window of the source.",
     .inputs = {{"src", "T", "values"}},
     .outputs = {{"dst", "T", "one mean a window"}},
-    .attrs = {kStrides, kPadsBegin, kPadsEnd, kExcludePad, kKernel, kAutoPad, kRounding, kDataFormat},
+    .attrs = {kStrides, kPadsBegin, kPadsEnd, kExcludePad, kKernel, kAutoPad, kRounding, kDataFormat, kExcludeOverhang,
+              kDivisorOverride},
     .types = {{"T", kFloats}},
-    .checks = {kSrcRank, kPadsSign, kAvgSteps, kAvgLists},
+    .checks = {kPoolSrcRank, kPadsSign, kAvgSteps, kAvgLists, kDivisorRange},
     .infer = pool_shape,
     .step = StepKind::pool_forward,
 };
@@ -115,17 +149,10 @@ constexpr OpDef kAvgPoolBackward = {
     .outputs = {{"diff_src", "T", "gradient of the forward source"}},
     .attrs = {kStrides, kPadsBegin, kPadsEnd, kExcludePad, kKernel, kAutoPad,
               optional(Attr::src_shape, AttrType::s64s, "full shape of diff_src, batch and channels included"),
-              kDataFormat},
+              kDataFormat, kRoundingOfGradient, kExcludeOverhang, kDivisorOverride},
     .types = {{"T", kFloats}, {"T1", kS32}},
-    .checks = {kDiffDstRank,
-               kPadsSign,
-               kAvgSteps,
-               kAvgListsOfDiffDst,
-               {"src_shape_entries", "`src_shape` must have one entry, not negative, an axis of `diff_dst`",
-                shape_entries_fit<Attr::src_shape>},
-               {"src_shape_given",
-                "`src_shape` must be given as attribute or input, or `diff_src` must have a known shape",
-                shape_is_given<Attr::src_shape, 2>}},
+    .checks = {kPoolDiffDstRank, kPadsSign, kAvgSteps, kAvgListsOfDiffDst, kDivisorRange, kSrcShapeEntries,
+               kSrcShapeGiven<2>},
     .infer = avg_pool_backward_shape,
     .step = StepKind::pool_backward,
 };
@@ -136,10 +163,15 @@ constexpr OpDef kMaxPool = {
     .c_name = "max_pool",
     .summary = "Greatest value of each window of the source.",
     .inputs = {{"src", "T", "values"}},
-    .outputs = {{"dst", "T", "one value a window"}},
-    .attrs = {kStrides, kPadsBegin, kPadsEnd, kKernel, kPoolDilations, kAutoPad, kRounding, kDataFormat},
-    .types = {{"T", kFloats}},
-    .checks = {kSrcRank, kPadsSign, kMaxSteps, kMaxLists},
+    .outputs = {{"dst", "T", "one value a window"},
+                {.name = "indices",
+                 .type = "T_indices",
+                 .text = "place of each window's first greatest cell (NaN is the greatest), -1 where it has none",
+                 .arity = Arity::optional,
+                 .extension = true}},
+    .attrs = {kStrides, kPadsBegin, kPadsEnd, kKernel, kPoolDilations, kAutoPad, kRounding, kDataFormat, kIndexBase},
+    .types = {{"T", kFloats}, {"T_indices", kIndexTypes}},
+    .checks = {kPoolSrcRank, kPadsSign, kMaxSteps, kMaxLists},
     .infer = pool_shape,
     .step = StepKind::pool_forward,
 };
@@ -151,11 +183,30 @@ constexpr OpDef kMaxPoolBackward = {
     .summary = "Gradient of MaxPool: each window's gradient goes to its first greatest cell.",
     .inputs = {{"src", "T", "source of the forward operator"}, {"diff_dst", "T", "gradient of its result"}},
     .outputs = {{"diff_src", "T", "gradient of the source"}},
-    .attrs = {kStrides, kPadsBegin, kPadsEnd, kKernel, kPoolDilations, kAutoPad, kDataFormat},
+    .attrs = {kStrides, kPadsBegin, kPadsEnd, kKernel, kPoolDilations, kAutoPad, kDataFormat, kRoundingOfGradient},
     .types = {{"T", kFloats}},
-    .checks = {kSrcRank, kPadsSign, kMaxSteps, kMaxLists},
+    .checks = {kPoolSrcRank, kPadsSign, kMaxSteps, kMaxLists},
     .infer = max_pool_backward_shape,
     .step = StepKind::max_pool_backward,
+};
+
+constexpr OpDef kMaxPoolIndicesBackward = {
+    .kind = OpKind::MaxPoolIndicesBackward,
+    .name = "MaxPoolIndicesBackward",
+    .c_name = "",
+    .summary = "Gradient of MaxPool from its indices: each window's gradient goes to the cell its index names.",
+    .inputs = {{"diff_dst", "T", "gradient of the forward result"},
+               {"indices", "T_indices",
+                "of the forward operator: of a cell of the same batch item and channel, or -1; execution fails with "
+                "others"},
+               {"src_shape", "T1", "shape of diff_src; wins over the attribute", Arity::optional, Attr::src_shape}},
+    .outputs = {{"diff_src", "T", "gradient of the forward source"}},
+    .attrs = {kIndexBase, optional(Attr::src_shape, AttrType::s64s, "full shape of diff_src"), kSpatialAxes,
+              kDataFormat},
+    .types = {{"T", kFloats}, {"T_indices", kIndexTypes}, {"T1", kS32}},
+    .checks = {kPoolDiffDstRank, kSpatialAxesOfDiffDst, kSrcShapeEntries, kSrcShapeGiven<3>},
+    .infer = max_pool_indices_backward_shape,
+    .step = StepKind::max_pool_indices_backward,
 };
 
 }  // namespace partita

@@ -31,6 +31,7 @@ Json json_of(const AttrDef& attr) {
   j["default"] = json_of(attr.fallback);
   if (!attr.allowed.empty()) j["allowed"] = std::vector<std::string>(attr.allowed.begin(), attr.allowed.end());
   if (!attr.aliases.empty()) j["aliases"] = std::vector<std::string>(attr.aliases.begin(), attr.aliases.end());
+  if (is_extension(attr)) j["extension"] = true;
   j["text"] = attr.text;
   return j;
 }
@@ -45,6 +46,7 @@ Json json_of(const Few<PortDef, N>& ports) {
     j["required"] = ports[i].arity == Arity::variadic ? Json("variadic") : Json(ports[i].arity == Arity::one);
     j["dtype_symbol"] = ports[i].type.empty() ? std::string_view("any") : ports[i].type;
     if (ports[i].value_of != Attr{0}) j["stands_for"] = name_of(ports[i].value_of);
+    if (ports[i].extension) j["extension"] = true;
     j["text"] = ports[i].text;
     list.push_back(std::move(j));
   }
@@ -110,7 +112,10 @@ Json json_of(const OpDef& def) {
   Json j;
   j["name"] = def.name;
   j["enum"] = static_cast<int>(def.kind);
-  j["c_enumerator"] = str("dnnl_graph_op_", def.c_name);
+  if (is_extension(def.kind))
+    j["extension"] = true;
+  else
+    j["c_enumerator"] = str("dnnl_graph_op_", def.c_name);
   j["summary"] = def.summary;
   j["attributes"] = Json::array();
   for (const AttrDef& attr : def.attrs) j["attributes"].push_back(json_of(attr));

@@ -58,6 +58,14 @@ template <Attr attr, int inputs>
 bool shape_is_given(const OpView& v) {
   return v.attrs().has(attr) || v.inputs() >= inputs || v.out(0).shape_known();
 }
+inline constexpr CheckDef kSrcShapeEntries = {"src_shape_entries",
+                                              "`src_shape` must have one entry, not negative, an axis of `diff_dst`",
+                                              shape_entries_fit<Attr::src_shape>};
+/// `inputs` where the shape is one of them.
+template <int inputs>
+inline constexpr CheckDef kSrcShapeGiven = {
+    "src_shape_given", "`src_shape` must be given as attribute or input, or `diff_src` must have a known shape",
+    shape_is_given<Attr::src_shape, inputs>};
 /// The wanted dims of output 0: by attribute, else as given; absent where they arrive only at execution.
 std::optional<Dims> wanted_shape(const ShapeContext& c, Attr attr);
 

@@ -3,6 +3,8 @@
 // the caller gives the scratchpad; texts are made for failures alone.
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <optional>
 
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
@@ -86,17 +88,21 @@ Status check_shapes(const Executable& e, void* const* pointers) {
   return {};
 }
 
-/// `pointers` of the buffers; behind them is room for the arguments of one step.
-Status run_steps(const Program& p, void** pointers, void* scratch) {
-  void** const arguments = pointers + p.buffers.size();
-  for (const Step& step : p.steps) {
-    void** next = arguments;
-    for (int b : step.in) *next++ = b == Step::kNoBuffer ? nullptr : pointers[b];
-    for (int b : step.out) *next++ = pointers[b];
-    Status s = step.run.call({{arguments, step.in.size()}, {arguments + step.in.size(), step.out.size()}, scratch});
-    if (!s.ok()) return std::move(s).at(step.picked.kernel->name);
-  }
-  return {};
+/// What the constant cache has for the constant inputs of this execution, made now where it has nothing yet.
+std::shared_ptr<const KeptConstants::Block> kept_for(const Executable& e, const allocator& memory, void** pointers,
+                                                     std::byte* arena) {
+  const Program& p = e.program;
+  if (!e.kept) return nullptr;
+  // Their addresses stand where the operands of a step will stand.
+  void** const addresses = pointers + p.buffers.size();
+  size_t count = 0;
+  for (size_t i = 0; i < e.inputs.size(); ++i)
+    if (e.inputs[i].property == Property::constant) addresses[count++] = pointers[p.inputs[i]];
+  const auto fill = [&](std::byte* made) {
+    place_buffers(p, pointers, arena, made);
+    return make_kept(p, pointers, arena, made);
+  };
+  return e.kept->get({addresses, count}, p.kept_bytes, memory, std::ref(fill));  // a reference: no memory for captures
 }
 
 }  // namespace
@@ -114,13 +120,13 @@ Status run(const Executable& e, const stream& on, std::span<const tensor> inputs
   PT_TRY(bind(e.inputs, p.inputs, inputs, "input", pointers));
   PT_TRY(bind(e.outputs, p.outputs, outputs, "output", pointers));
   PT_TRY(check_shapes(e, pointers));
-  for (size_t b = 0; b < p.buffers.size(); ++b) {
-    const Buffer& buffer = p.buffers[b];
-    if (buffer.role == Buffer::Role::temporary) pointers[b] = arena + buffer.offset;
-    if (buffer.role == Buffer::Role::constant) pointers[b] = const_cast<std::byte*>(buffer.content.data());
-  }
+  std::optional<ExecutorScope> runs_on;
+  if (on.runs_on()) runs_on.emplace(*on.runs_on());
   const ThreadScope threads(on.threads() > 0 ? std::min(on.threads(), e.threads) : e.threads);
-  return run_steps(p, pointers, arena ? arena + p.scratch_offset : nullptr);
+  const auto block = kept_for(e, on.on().memory(), pointers, arena);
+  std::byte* const kept = block ? KeptConstants::data_of(*block) : nullptr;
+  place_buffers(p, pointers, arena, kept);
+  return run_steps(p, pointers, arena, kept);
 }
 
 }  // namespace partita

@@ -274,6 +274,32 @@ TEST(cache, keeps_what_was_used_last) {
   set_cache_capacity(before);
 }
 
+TEST(cache, engines_with_allocators_have_programs_of_their_own_until_they_are_forgotten) {
+  const partition p = only_partition("%1: f32[9] = ReLU(%0: f32[9])");
+  const engine first(EngineKind::cpu, allocator::standard()), second(EngineKind::cpu, allocator::standard());
+  const engine copy = first;
+  EXPECT_EQ(engine().identity(), engine().identity());
+  EXPECT_EQ(copy.identity(), first.identity());
+  EXPECT_NE(first.identity(), second.identity());
+  EXPECT_NE(first.identity(), engine().identity());
+  bool hit = false;
+  const auto executable = [&](const engine& on) {
+    return compile(*p.form(), {p.input_ports(), p.output_ports(), {}}, 1, on.identity(), &hit)->executable;
+  };
+  const auto kept = executable(first);
+  EXPECT_FALSE(hit);
+  EXPECT_EQ(executable(copy), kept);
+  EXPECT_TRUE(hit);
+  EXPECT_NE(executable(second), kept);
+  EXPECT_FALSE(hit);
+  EXPECT_NE(executable(engine()), kept);
+  forget_engine(first.identity());
+  EXPECT_NE(executable(first), kept);
+  EXPECT_FALSE(hit);
+  executable(second);
+  EXPECT_TRUE(hit);
+}
+
 TEST(cache, failures_are_not_kept) {
   const partition p = only_partition("%1: f32 = ReLU(%0: f32[4])");
   const std::vector<logical_tensor> wrong = {logical_tensor(1, Dtype::f32, Dims{5})};

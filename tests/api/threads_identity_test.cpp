@@ -115,6 +115,13 @@ constexpr std::string_view kOperators[] = {
     "exclude_pad=true}",
     "%2 = AvgPool(%0: f32[2,20,35,34]) {kernel=[3,3], strides=[2,2], pads_begin=[1,1], pads_end=[1,1], "
     "exclude_pad=false, data_format=NCX}",
+    "%2, %3: s64 = MaxPool(%0: f32[2,35,34,20]) {kernel=[3,3], strides=[2,2], pads_begin=[1,1], pads_end=[1,1]}",
+    "%2, %3: s32 = MaxPool(%0: f32[2,20,35,34]) {kernel=[3,3], strides=[2,2], pads_begin=[1,1], pads_end=[1,1], "
+    "data_format=NCX}",
+    "%2 = MaxPoolIndicesBackward(%0: f32[2,18,17,20], %1: s64[2,18,17,20]) {src_shape=[2,35,34,20]}",
+    "%2 = MaxPoolIndicesBackward(%0: f32[2,20,18,17], %1: s32[2,20,18,17]) {src_shape=[2,20,35,34], data_format=NCX}",
+    "%2 = AdaptiveAvgPool(%0: f32[2,35,34,20]) {sizes=[18,17]}",
+    "%2 = AdaptiveAvgPoolBackward(%0: f32[2,20,16,15]) {src_shape=[2,20,35,34], data_format=NCX}",
     "%2 = MaxPool(%0: f32[2,35,34,20]) {kernel=[3,3], strides=[2,2], pads_begin=[1,1], pads_end=[1,1]}",
     "%2 = AvgPoolBackward(%0: f32[2,18,17,20]) {kernel=[3,3], strides=[2,2], pads_begin=[1,1], pads_end=[1,1], "
     "exclude_pad=true, src_shape=[2,35,34,20]}",

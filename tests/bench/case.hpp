@@ -21,28 +21,38 @@ struct Case {
   std::string name;
   std::vector<Order> orders;
   std::function<void(Net&)> graph;
-  std::function<void(Chain&)> chain;
+  std::function<void(Chain&)> chain;  ///< null where oneDNN has nothing like it: then tests alone check the results
   /// Inputs that no algorithm can do with reading once (batch normalisation needs its sums before its first result).
   std::vector<int> read_twice = {};
   /// Inputs that only name a shape.
   std::vector<int> never_read = {};
   std::vector<Dtype> dtypes = {Dtype::f32, Dtype::bf16, Dtype::f16};
+  /// Makes the content of some inputs from that of others.
+  std::function<void(const Net&, std::span<const Memory>)> derive = {};
+  /// Outputs that oneDNN has nothing like.
+  std::vector<int> unchecked = {};
 };
 
 /// A latency: what one call does, and what it is compared with (empty: nothing).
 struct LatencyCase {
+  const char* group;
   std::string name;
   /// Builds both contenders and fills in what the row says of kernels and partitions. Throws dnnl::error.
   std::function<Status(Row& row, Contender& partita, Contender& onednn)> prepare;
 };
 inline constexpr const char* kLatencies = "latencies";
+/// Calls through the C interfaces of others, beside the same work through the C++ interface.
+inline constexpr const char* kDoors = "doors";
 
 std::vector<Case> pool_backward_cases();
 std::vector<Case> pool_chain_cases();
+std::vector<Case> pool_extension_cases();
 std::vector<Case> elementwise_cases();
 std::vector<Case> normalisation_cases();
 std::vector<Case> movement_cases();
 std::vector<LatencyCase> latency_cases();
+std::vector<LatencyCase> c_interface_cases();
+std::vector<LatencyCase> door_cases();
 
 struct Settings {
   double seconds = 0.15;  ///< a contender

@@ -91,7 +91,7 @@ void pool_relu(Chain& c) {
 }
 
 LatencyCase execution(const char* name, Small::Graph graph, Small::Primitives primitives) {
-  return {name, [=](Row& row, Contender& partita, Contender& onednn) -> Status {
+  return {kLatencies, name, [=](Row& row, Contender& partita, Contender& onednn) -> Status {
             const auto small = std::make_shared<Small>(graph, primitives);
             PT_ASSIGN(PartitaSide side, PartitaSide::make(small->net, small->inputs, /*threads=*/0));
             const auto compiled = std::make_shared<PartitaSide>(std::move(side));
@@ -114,7 +114,7 @@ LatencyCase execution(const char* name, Small::Graph graph, Small::Primitives pr
 }
 
 LatencyCase compilation(const char* name, Small::Graph graph, Small::Primitives primitives, bool cached) {
-  return {name, [=](Row& row, Contender& partita, Contender& onednn) -> Status {
+  return {kLatencies, name, [=](Row& row, Contender& partita, Contender& onednn) -> Status {
             const auto small = std::make_shared<Small>(graph, primitives);
             PT_ASSIGN(const partita::graph built, small->net.build());
             PT_ASSIGN(const std::vector<partition> groups, built.get_partitions(Policy::fusion));

@@ -31,8 +31,8 @@ struct Planned {
 
 std::vector<Planned> everything() {
   std::vector<Planned> all;
-  for (const auto& cases :
-       {pool_backward_cases(), pool_chain_cases(), elementwise_cases(), normalisation_cases(), movement_cases()})
+  for (const auto& cases : {pool_backward_cases(), pool_chain_cases(), pool_extension_cases(), elementwise_cases(),
+                            normalisation_cases(), movement_cases()})
     for (const Case& c : cases)
       for (Dtype dtype : c.dtypes)
         for (Order order : c.orders)
@@ -40,8 +40,9 @@ std::vector<Planned> everything() {
                          [c, dtype, order](const Settings& s) {
                            return run_case(c, {dtype, order}, s);
                          }});
-  for (const LatencyCase& c : latency_cases())
-    all.push_back({str(kLatencies, "/", c.name, "/f32/-"), [c](const Settings& s) { return run_latency(c, s); }});
+  for (const auto& cases : {latency_cases(), c_interface_cases(), door_cases()})
+    for (const LatencyCase& c : cases)
+      all.push_back({str(c.group, "/", c.name, "/f32/-"), [c](const Settings& s) { return run_latency(c, s); }});
   return all;
 }
 

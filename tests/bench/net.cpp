@@ -15,6 +15,9 @@ bool has_data_format(OpKind kind) {
     case OpKind::AvgPoolBackward:
     case OpKind::MaxPool:
     case OpKind::MaxPoolBackward:
+    case OpKind::MaxPoolIndicesBackward:
+    case OpKind::AdaptiveAvgPool:
+    case OpKind::AdaptiveAvgPoolBackward:
     case OpKind::BatchNormForwardTraining:
     case OpKind::BatchNormTrainingBackward:
     case OpKind::BiasAdd:

@@ -33,9 +33,11 @@ std::string ratio_text(const std::optional<double>& value, const char* pattern) 
 }
 
 std::string heading(const std::string& group) {
-  const char* unit = group == kLatencies ? "us" : "ms";
+  const bool doors = group == kDoors;
+  const char* unit = group == kLatencies || doors ? "us" : "ms";
   return format("\n%-*s %-4s %-6s %5s %8s %8s %8s %7s %8s %9s\n", kNameWidth, str(group, " [", unit, "]").c_str(),
-                "type", "layout", "parts", "Partita", "oneDNN", "limit", "GB/s", "x limit", "x oneDNN");
+                "type", "layout", "parts", doors ? "door" : "Partita", doors ? "C++" : "oneDNN", "limit", "GB/s",
+                "x limit", doors ? "x C++" : "x oneDNN");
 }
 
 std::string line(const Row& row) {
@@ -86,7 +88,8 @@ void TableReporter::Finalize() {
   out << "\nGeometric means and worst cases\n";
   for (const auto& [group, rows] : grouped(rows_)) {
     out << summary_line(group, "x limit", summary_of(rows, &Row::times_limit), &Row::times_limit)
-        << summary_line(group, "x oneDNN", summary_of(rows, &Row::times_onednn), &Row::times_onednn);
+        << summary_line(group, group == kDoors ? "x C++" : "x oneDNN", summary_of(rows, &Row::times_onednn),
+                        &Row::times_onednn);
   }
   out << std::flush;
 }

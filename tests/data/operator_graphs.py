@@ -114,6 +114,34 @@ def pooling(add):
          dilations=[2, 2], pads_begin=[0, 0], pads_end=[0, 0])
     g.op("MaxPool", [g.f32(*nchw)], ("f32", pooled), data_format="NCX", kernel=[3, 3], strides=[2, 2], pads_begin=[],
          pads_end=[], auto_pad="SAME_UPPER")
+    # Extensions: rounding up with each divisor, tensors without a batch, indices.
+    up = dict(kernel=[3, 3], strides=[2, 2], pads_begin=[0, 1], pads_end=[0, 1], data_format="NCX")
+    add_up = dict(rounding_type="ceil_inside", exclude_overhang=True, **up)
+    g = add("PoolExtensions")
+    g.op("AvgPool", [g.f32(4, 6, 10)], ("f32", (4, 3, 6)), exclude_pad=False, **add_up)
+    g.op("AvgPool", [g.f32(*nhwc)], ("f32", nhwc_pooled), exclude_pad=True, divisor_override=7, data_format="NXC",
+         **POOL)
+    g.op("AvgPoolBackward", [g.f32(4, 3, 6)], ("f32", (4, 6, 10)), exclude_pad=False, **add_up)
+    g.op("AvgPoolBackward", [g.bf16(*nhwc_pooled)], ("bf16", nhwc), exclude_pad=False, divisor_override=7,
+         data_format="NXC", **POOL)
+    g.op("MaxPoolBackward", [g.f32(2, 4, 6, 10), g.f32(2, 4, 3, 6)], ("f32", (2, 4, 6, 10)),
+         rounding_type="ceil_inside", **up)
+    g.many("MaxPool", [g.f32(*nchw)], [("f32", pooled), ("s64", pooled)], data_format="NCX", **POOL)
+    g.many("MaxPool", [g.bf16(*nhwc)], [("bf16", nhwc_pooled), ("s32", nhwc_pooled)], index_base="tensor",
+           data_format="NXC", **POOL)
+    g = add("MaxPoolIndicesBackward")
+    g.op("MaxPoolIndicesBackward", [g.f32(*pooled), g.tensor("s64", pooled)], ("f32", nchw), data_format="NCX")
+    g.op("MaxPoolIndicesBackward", [g.bf16(*nhwc_pooled), g.tensor("s32", nhwc_pooled)], ("bf16", nhwc),
+         index_base="tensor", data_format="NXC")
+    g.op("MaxPoolIndicesBackward", [g.f32(4, 5, 5), g.tensor("s64", (4, 5, 5))], ("f32", (4, 9, 10)), spatial_axes=2,
+         data_format="NCX")
+    g = add("AdaptiveAvgPool")
+    g.op("AdaptiveAvgPool", [g.f32(*nchw)], ("f32", (2, 4, 4, 7)), sizes=[4, 7], data_format="NCX")
+    g.op("AdaptiveAvgPool", [g.bf16(*nhwc)], ("bf16", (2, 3, 5, 4)), sizes=[3, 5], data_format="NXC")
+    g = add("AdaptiveAvgPoolBackward")
+    g.op("AdaptiveAvgPoolBackward", [g.f32(2, 4, 4, 7)], ("f32", nchw), data_format="NCX")
+    g.op("AdaptiveAvgPoolBackward", [g.bf16(2, 3, 5, 4)], ("bf16", nhwc), data_format="NXC")
+    g.op("AdaptiveAvgPoolBackward", [g.f32(4, 5, 7)], ("f32", (4, 9, 10)), spatial_axes=2, data_format="NCX")
     g = add("MaxPoolBackward")
     g.op("MaxPoolBackward", [g.f32(*nchw), g.f32(*pooled)], ("f32", nchw), data_format="NCX", **POOL)
     g.op("MaxPoolBackward", [g.bf16(*nhwc), g.bf16(*nhwc_pooled)], ("bf16", nhwc), data_format="NXC", **POOL)

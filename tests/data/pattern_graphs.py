@@ -26,6 +26,20 @@ def pattern_graphs():
         y = g.op(kind, [g.f32(*nchw)], ("f32", pooled), **window, **attrs)
         g.op("ReLU", [g.op("Add", [y, g.f32(*pooled)])])
 
+    # Poolings beyond oneDNN Graph, each with neighbours.
+    g = graphs["pool_extensions"] = Graph()
+    diff = g.op("ReLUBackward", [g.f32(*pooled), g.f32(*pooled)])
+    diff = g.op("MaxPoolIndicesBackward", [diff, g.tensor("s64", pooled)], ("f32", nchw), data_format="NCX")
+    g.op("Multiply", [g.op("Add", [diff, g.f32(*nchw)]), g.f32(4, 1, 1)])
+    diff = g.op("Multiply", [g.f32(*pooled), g.f32(*pooled)])
+    diff = g.op("AdaptiveAvgPoolBackward", [diff], ("f32", (2, 4, 9, 7)), data_format="NCX")
+    g.op("ReLUBackward", [g.f32(2, 4, 9, 7), diff])
+    y, _ = g.many("MaxPool", [g.op("ReLU", [g.f32(*nchw)])], [("f32", pooled), ("s64", pooled)], **window)
+    g.op("Abs", [y])
+    y = g.op("AvgPool", [g.op("Tanh", [g.f32(4, 8, 10)])], ("f32", (4, 4, 5)), exclude_pad=True, **window)
+    g.op("Add", [y, g.f32(4, 4, 5)])
+
+
     norm = dict(epsilon=0.001, data_format="NCX")
     g = graphs["pool_backward_neighbourhood_batch_norm"] = Graph()
     y = g.f32(*nchw)

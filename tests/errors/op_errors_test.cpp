@@ -68,7 +68,7 @@ TEST(op_errors, say_what_an_attribute_must_be) {
   EXPECT_EQ(refusal(OpKind::Add, {{Attr::auto_broadcast, std::string("nunpy")}}, "f32[2] f32[2]", "f32"),
             "`auto_broadcast` must be one of none, numpy, found `nunpy`, did you mean `numpy`?");
   EXPECT_EQ(refusal(OpKind::MaxPool, plus(kPool, {{Attr::rounding_type, std::string("round")}}), "f32[1,2,3,4]", "f32"),
-            "`rounding_type` must be one of floor, ceil, found `round`");
+            "`rounding_type` must be one of floor, ceil, ceil_inside, found `round`");
   EXPECT_EQ(refusal(OpKind::MaxPool, plus(kPool, {{Attr::kernel, Ints(13, 1)}}), "f32", "f32"),
             "`kernel` must have at most 12 entries, found 13");
 }
@@ -76,8 +76,8 @@ TEST(op_errors, say_what_an_attribute_must_be) {
 TEST(op_errors, suggest_the_attribute_that_was_meant) {
   EXPECT_EQ(refusal(OpKind::AvgPoolBackward, plus(kAvg, {{Attr::dst_shape, Ints{1, 2, 3, 4}}}), "f32[1,2,3,4]", "f32"),
             "AvgPoolBackward has no attribute `dst_shape`, it has strides, pads_begin, pads_end, exclude_pad, kernel, "
-            "auto_pad, "
-            "src_shape, data_format, did you mean `src_shape`?");
+            "auto_pad, src_shape, data_format, rounding_type, exclude_overhang, divisor_override, did you mean "
+            "`src_shape`?");
   EXPECT_EQ(refusal(OpKind::Abs, {{Attr::axis, int64_t{0}}}, "f32[2]", "f32"),
             "Abs has no attribute `axis`, it has none");
   EXPECT_EQ(refusal(OpKind::Abs, {{static_cast<Attr>(9999), int64_t{0}}}, "f32[2]", "f32"),
@@ -180,6 +180,18 @@ const std::vector<Breach>& breaches() {
       {"src_shape_entries", OpKind::AvgPoolBackward, plus(kAvg, {{Attr::src_shape, Ints{1, 2, 3}}}), "f32[1,2,3,4]",
        "f32"},
       {"src_shape_given", OpKind::AvgPoolBackward, kAvg, "f32", "f32"},
+      {"spatial_rank", OpKind::AvgPoolBackward, plus(kAvg, {{Attr::src_shape, Ints{1}}}), "f32[1]", "f32"},
+      {"one_entry_an_axis", OpKind::MaxPool, plus(kPool, {{Attr::kernel, Ints{2}}}), "f32[1,2,3]", "f32"},
+      {"divisor_range", OpKind::AvgPool, plus(kAvg, {{Attr::divisor_override, int64_t{1} << 31}}), "f32[1,2,3,4]",
+       "f32"},
+      {"spatial_axes_fit",
+       OpKind::MaxPoolIndicesBackward,
+       {{Attr::spatial_axes, int64_t{1}}},
+       "f32[1,2,3,4] s64[1,2,3,4]",
+       "f32[1,2,6,8]"},
+      {"spatial_axes_fit", OpKind::AdaptiveAvgPool, {{Attr::sizes, Ints{2}}}, "f32[1,2,3,4]", "f32"},
+      {"sizes_positive", OpKind::AdaptiveAvgPool, {{Attr::sizes, Ints{0, 1}}}, "f32[1,2,3,4]", "f32"},
+      {"src_shape_given", OpKind::AdaptiveAvgPoolBackward, {}, "f32[1,2,3,4]", "f32"},
       {"statistics_type", OpKind::BatchNormInference, kEpsilon, "f32 bf16 bf16 bf16 bf16", "f32"},
       {"statistics_type", OpKind::LayerNorm, {{Attr::use_affine, false}}, "f16", "f16 bf16 bf16"},
       {"gamma_type", OpKind::RMSNorm, {}, "f16 bf16", "f16"},

@@ -282,5 +282,21 @@ TEST(jit_pool_backward, refuses_what_it_cannot_walk) {
   }
 }
 
+TEST(jit_pool_backward, refuses_windows_apart_over_a_source_one_cell_wide) {
+  const Geometry g{.wide = {8, 1},
+                   .narrow = {4, 2},
+                   .kernel = {2, 2},
+                   .strides = {2, 1},
+                   .dilations = {1, 1},
+                   .pads_begin = {0, 1},
+                   .pads_end = {0, 1},
+                   .leftover = {0, 0}};
+  Problem p = pool_problem(g, false, /*channel_last=*/false, false, Dtype::f32, 1, 4);
+  EXPECT_EQ(jit::refuse_pool_backward(p, {}), nullptr);
+  TensorDesc& diff_dst = p.in[static_cast<size_t>(front_port(p.step))];
+  for (int64_t& stride : diff_dst.strides) stride *= 2;
+  EXPECT_NE(jit::refuse_pool_backward(p, {}), nullptr);
+}
+
 }  // namespace
 }  // namespace partita::test

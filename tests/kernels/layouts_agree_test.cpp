@@ -40,6 +40,9 @@ class Drawer {
       case ConvTransposeBackwardWeights: convolution(o); break;
       case Interpolate:
       case InterpolateBackward: resample(o); break;
+      case AdaptiveAvgPool:
+      case AdaptiveAvgPoolBackward:
+      case MaxPoolIndicesBackward: given_windows(o); break;
       default: channels(o); break;
     }
     return o.set_attr(Attr::data_format, std::string("NCX"));
@@ -73,9 +76,28 @@ class Drawer {
     o.set_attr(Attr::kernel, g.kernel);
     if (average) o.set_attr(Attr::exclude_pad, random_.coin());
     if (forward && up) o.set_attr(Attr::rounding_type, std::string("ceil"));
+    if (average && random_.coin()) o.set_attr(Attr::exclude_overhang, true);
+    if (average && random_.whole(0, 3) == 0) o.set_attr(Attr::divisor_override, int64_t{5});
     if (o.kind == AvgPoolBackward) o.set_attr(Attr::src_shape, list_of(wide));
     input(o, o.kind == AvgPoolBackward ? narrow : wide);
     if (o.kind == MaxPoolBackward) input(o, narrow);
+    outputs(o, o.kind == MaxPool && random_.coin() ? 2 : 1, Dtype::s64);
+  }
+
+  /// Poolings that are given the number of windows alone.
+  void given_windows(op& o) {
+    List wide, narrow;
+    for (int64_t axes = random_.whole(1, 3); axes > 0; --axes) {
+      wide.push_back(random_.whole(1, 9));
+      narrow.push_back(random_.whole(1, 9));
+    }
+    const int64_t batch = random_.whole(1, 2), channels = random_.whole(1, 19);
+    const bool forward = o.kind == AdaptiveAvgPool;
+    const Dims cells = activation_dims(batch, channels, wide, false);
+    const Dims windows = activation_dims(batch, channels, narrow, false);
+    forward ? o.set_attr(Attr::sizes, narrow) : o.set_attr(Attr::src_shape, list_of(cells));
+    input(o, forward ? cells : windows);
+    if (o.kind == MaxPoolIndicesBackward) input(o, random_.coin() ? Dtype::s64 : Dtype::s32, windows);
     outputs(o, 1);
   }
 
@@ -147,7 +169,8 @@ class Drawer {
 };
 
 bool has_channels(const PortDef& port) {
-  return port.name == "src" || port.name == "dst" || port.name == "diff_src" || port.name == "diff_dst";
+  return port.name == "src" || port.name == "dst" || port.name == "diff_src" || port.name == "diff_dst" ||
+         port.name == "indices";
 }
 
 template <class List>

@@ -8,7 +8,7 @@ namespace {
 
 TEST(reference, exists_for_every_operator_that_computes_something) {
   for (int i = 0; i < kOpKinds; ++i) {
-    const auto kind = static_cast<OpKind>(i);
+    const OpKind kind = op_kind_at(i);
     const bool computes = kind != OpKind::End && kind != OpKind::Wildcard;
     EXPECT_EQ(reference_of(kind) != nullptr, computes) << name_of(kind);
   }

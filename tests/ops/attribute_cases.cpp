@@ -150,9 +150,34 @@ Cases pool_cases() {
                    {square_pool(name), "data_format", {"NCX"}}});
     if (name.starts_with("Avg")) cases.push_back({pool(name, {5, 3, 2, 1, 1, 3}), "exclude_pad", {"true"}});
     if (name.starts_with("Max")) cases.push_back({pool(name, {5, 2, 2, 0, 0, 2}), "dilations", {"[2]"}});
-    if (!backward) cases.push_back({pool(name, {4, 3, 2, 0, 0, 0}), "rounding_type", {"ceil"}, shapes});
+    if (!backward)
+      for (const char* rule : {"ceil", "ceil_inside"})
+        cases.push_back({pool(name, {4, 3, 2, 0, 0, 0}), "rounding_type", {rule}, shapes});
+    if (backward) cases.push_back({pool(name, {4, 3, 2, 0, 0, 2}), "rounding_type", {"floor"}, refusal});
+    if (!name.starts_with("Avg")) continue;
+    // The second window ends in the cell behind the padding.
+    const std::string up = pool(name, {4, 3, 2, 0, 0, backward ? 2 : 0});
+    const std::string rounded = backward ? up : up.substr(0, up.size() - 1) + ", rounding_type=ceil}";
+    append(cases, {{rounded, "exclude_overhang", {"true"}}, {rounded, "divisor_override", {"2", "-5"}}});
   }
   cases.push_back({pool("AvgPoolBackward", {4, 2, 2, 0, 0, 2}), "src_shape", {"[1,5,2]"}, shapes});
+  const std::string indices = "%2 = MaxPoolIndicesBackward(%0: f32[1,3,2], %1: s64[1,3,2]) {src_shape=[1,5,2]}";
+  append(cases,
+         {{"%1 = AdaptiveAvgPool(%0: f32[1,5,2]) {sizes=[3]}", "sizes", {"[4]"}, shapes},
+          {"%1 = AdaptiveAvgPool(%0: f32[1,5,4]) {sizes=[4]}", "data_format", {"NCX"}, shapes},
+          {"%1 = AdaptiveAvgPoolBackward(%0: f32[1,3,2]) {src_shape=[1,5,2]}", "src_shape", {"[1,6,2]"}, shapes},
+          {"%1 = AdaptiveAvgPoolBackward(%0: f32[1,3,3]) {src_shape=[1,4,3]}", "data_format", {"NCX"}, refusal},
+          {"%1 = AdaptiveAvgPoolBackward(%0: f32[3,4,2]) {src_shape=[6,5,2]}", "spatial_axes", {"2"}, refusal},
+          {indices, "src_shape", {"[1,6,2]"}, shapes},
+          {indices, "index_base", {"tensor"}},
+          {"%2 = MaxPoolIndicesBackward(%0: f32[1,4,4], %1: s64[1,4,4]) {src_shape=[1,4,4]}", "data_format", {"NCX"}},
+          {"%2 = MaxPoolIndicesBackward(%0: f32[3,4,2], %1: s64[3,4,2]) {src_shape=[6,5,2]}",
+           "spatial_axes",
+           {"2"},
+           refusal},
+          {"%2, %3: s64 = MaxPool(%0: f32[2,4,4]) {kernel=[3], strides=[1], pads_begin=[1], pads_end=[1]}",
+           "index_base",
+           {"tensor"}}});
   return cases;
 }
 

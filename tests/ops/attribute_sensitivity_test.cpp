@@ -40,8 +40,15 @@ void put_infinities(Tensors& inputs) {
     store_from_double(src.data.get(), src.desc.dtype, row * 3 + 1, -std::numeric_limits<double>::infinity());
 }
 
+/// Of two channels, last: cells by either index_base, though not the same ones.
+void put_indices(Storage& indices) {
+  for (int64_t i = 0; i < indices.desc.elements(); ++i)
+    store_from_double(indices.data.get(), indices.desc.dtype, i, i % 2 == 0 ? 2 : 1);
+}
+
 OpRuns runs_of(const op& o, const Partition& single) {
   Tensors inputs = input_data(o, 1);
+  if (o.kind == OpKind::MaxPoolIndicesBackward) put_indices(inputs.at(o.inputs[1].id));
   if (o.kind == OpKind::SoftMax && single.attrs[0].has(Attr::mode)) put_infinities(inputs);
   return run_every_row(single, inputs);
 }

@@ -102,6 +102,69 @@ TEST(shapes, of_pooling_backward_are_those_of_the_forward_source) {
   });
 }
 
+TEST(shapes, of_pooling_by_a_given_rule) {
+  const auto rounded = [](const char* rule) { return AttrList{{Attr::rounding_type, std::string(rule)}}; };
+  const auto backward = [&](const char* rule) {
+    AttrList more = rounded(rule);
+    more.emplace_back(Attr::src_shape, Ints{1, 1, 6});
+    return avg({1}, {2}, {0}, {0}, more);
+  };
+  expect_all({
+      {OpKind::MaxPool, pool({1}, {2}, {0}, {0}, rounded("ceil_inside")), "f32[1,1,6]", "f32", "f32[1,1,3]"},
+      {OpKind::MaxPool, pool({1}, {2}, {0}, {0}, rounded("ceil_inside")), "f32[1,1,6]", "f32[1,1,4]",
+       "!the operator makes [1,1,3]"},
+      {OpKind::MaxPool, pool({3}, {2}, {0}, {0}, rounded("ceil_inside")), "f32[1,1,6]", "f32", "f32[1,1,3]"},
+      {OpKind::AvgPoolBackward, backward("floor"), "f32[1,1,4]", "f32", "!pooling [1,1,6] makes [1,1,3]"},
+      {OpKind::AvgPoolBackward, backward("ceil"), "f32[1,1,4]", "f32", "f32[1,1,6]"},
+      {OpKind::AvgPoolBackward, backward("ceil"), "f32[1,1,3]", "f32", "f32[1,1,6]"},
+      {OpKind::AvgPoolBackward, backward("ceil_inside"), "f32[1,1,4]", "f32", "!pooling [1,1,6] makes [1,1,3]"},
+      {OpKind::AvgPoolBackward, backward("ceil_inside"), "f32[1,1,3]", "f32", "f32[1,1,6]"},
+      {OpKind::MaxPoolBackward, pool({3}, {2}, {0}, {0}, rounded("floor")), "f32[1,1,6] f32[1,1,3]", "f32",
+       "!pooling [1,1,6] makes [1,1,2]"},
+  });
+}
+
+TEST(shapes, of_poolings_may_lack_the_batch) {
+  const AttrList last = {{Attr::data_format, kLast}};
+  AttrList indices = {{Attr::data_format, std::string("NCX")}, {Attr::src_shape, Ints{2, 6, 8}}};
+  const AttrList batched = indices;
+  indices.emplace_back(Attr::spatial_axes, int64_t{2});
+  expect_all({
+      {OpKind::MaxPool, pool({2, 2}, {2, 2}, {0, 0}, {0, 0}), "f32[3,8,6]", "f32 s64", "f32[3,4,3] s64[3,4,3]"},
+      {OpKind::AvgPool, avg({2, 2}, {2, 2}, {0, 0}, {0, 0}, last), "f32[8,6,3]", "f32", "f32[4,3,3]"},
+      {OpKind::AvgPool, avg({2}, {2}, {0}, {0}), "f32[3,8]", "f32", "f32[3,4]"},
+      {OpKind::MaxPoolBackward, pool({2, 2}, {2, 2}, {0, 0}, {0, 0}), "f32[3,8,6] f32[3,4,3]", "f32", "f32[3,8,6]"},
+      {OpKind::AvgPoolBackward, avg({2, 2}, {2, 2}, {0, 0}, {0, 0}), "f32[3,4,3]", "f32[3,8,6]", "f32[3,8,6]"},
+      {OpKind::MaxPoolIndicesBackward, indices, "f32[2,3,4] s64[2,3,4]", "f32", "f32[2,6,8]"},
+      {OpKind::MaxPoolIndicesBackward, batched, "f32[2,3,4] s64[2,3,4]", "f32",
+       "!its batch and channels must be those of [2,6,8]"},
+      {OpKind::MaxPoolIndicesBackward, indices, "f32[2,3,4] s64[2,3,5]", "f32",
+       "!it must have the shape of `diff_dst`"},
+      {OpKind::AdaptiveAvgPool,
+       {{Attr::sizes, Ints{5, 7}}, {Attr::data_format, std::string("NCX")}},
+       "f32[3,8,6]",
+       "f32",
+       "f32[3,5,7]"},
+      {OpKind::AdaptiveAvgPool, {{Attr::sizes, Ints{5, 7}}}, "f32[2,8,6,3]", "f32", "f32[2,5,7,3]"},
+      {OpKind::AdaptiveAvgPoolBackward, batched, "f32[2,6,3]", "f32", "f32[2,6,8]"},
+      {OpKind::AdaptiveAvgPoolBackward, batched, "f32[2,5,3]", "f32", "!its batch and channels"},
+      {OpKind::AdaptiveAvgPoolBackward, indices, "f32[2,5,3]", "f32", "f32[2,6,8]"},
+  });
+}
+
+TEST(shapes, of_empty_poolings_are_empty) {
+  const AttrList sizes = {{Attr::sizes, Ints{5}}};
+  const AttrList empty = {{Attr::src_shape, Ints{0, 4, 2}}}, no_cells = {{Attr::src_shape, Ints{1, 0, 2}}};
+  expect_all({
+      {OpKind::MaxPool, pool({2}, {1}, {0}, {0}), "f32[0,1,4]", "f32 s64", "f32[0,1,3] s64[0,1,3]"},
+      {OpKind::MaxPoolIndicesBackward, empty, "f32[0,3,2] s32[0,3,2]", "f32", "f32[0,4,2]"},
+      {OpKind::MaxPoolIndicesBackward, no_cells, "f32[1,0,2] s32[1,0,2]", "f32", "f32[1,0,2]"},
+      {OpKind::AdaptiveAvgPool, sizes, "f32[0,3,2]", "f32", "f32[0,5,2]"},
+      {OpKind::AdaptiveAvgPool, sizes, "f32[1,0,2]", "f32", "!windows need cells"},
+      {OpKind::AdaptiveAvgPoolBackward, empty, "f32[0,3,2]", "f32", "f32[0,4,2]"},
+  });
+}
+
 TEST(shapes, of_convolutions_follow_windows_and_filters) {
   expect_all({
       {OpKind::Convolution, conv({2, 2}, {1, 1}, {1, 1}, {1, 1}, "OIX"), "f32[2,3,8,9] f32[4,3,3,3] f32[4]", "f32",

@@ -25,10 +25,17 @@ TEST(fuse_loops, a_chain_becomes_one_loop) {
                           "%4 = load in1; %5 = add %3 %4; store out0 %5"));
 }
 
+TEST(fuse_loops, a_function_whose_own_result_is_f32_stays_accurate) {
+  EXPECT_THAT(fused_steps("%1 = Exp(%0: f32[4]); %2: bf16 = TypeCast(%1)"),
+              ElementsAre("Exp 1 + TypeCast 2 | each: %0 = load in0; %1 = exp %0; store out0 %1"));
+  EXPECT_THAT(fused_steps("%1 = Elu(%0: bf16[4]) {alpha=1}"),
+              ElementsAre(testing::AllOf(testing::HasSubstr("expm1 "), testing::Not(testing::HasSubstr("narrow")))));
+}
+
 TEST(fuse_loops, narrow_values_between_are_rounded_to_their_type) {
   EXPECT_THAT(fused_steps("%1 = Exp(%0: bf16[4]); %2 = Tanh(%1)"),
-              ElementsAre("Exp 1 + Tanh 2 | each: %0 = load in0; %1 = exp %0; %2 = cast bf16 %1; %3 = tanh %2; "
-                          "store out0 %3"));
+              ElementsAre("Exp 1 + Tanh 2 | each: %0 = load in0; %1 = exp narrow %0; %2 = cast bf16 %1; "
+                          "%3 = tanh narrow %2; store out0 %3"));
 }
 
 TEST(fuse_loops, quantized_values_between_are_saturated) {
@@ -53,6 +60,13 @@ TEST(fuse_loops, a_pooling_takes_the_loops_in_front_behind_or_both) {
                           "%4 = select %3 %0 %2; store out0 %4"));
 }
 
+TEST(fuse_loops, a_pooling_without_a_batch_takes_the_loops_around_it) {
+  EXPECT_THAT(fused_steps("%1 = Abs(%0: f32[2,4,4]); %2: f32[2,2,2] = MaxPool(%1) {strides=[2,2], kernel=[2,2], "
+                          "pads_begin=[0,0], pads_end=[0,0], data_format=NCX}; %3 = Exp(%2); %5 = Add(%3, %4: f32[2,1,1])"),
+              ElementsAre("Abs 1 + MaxPool 2 + Exp 3 + Add 4 | in front: %0 = load in2; %1 = abs %0 | behind: "
+                          "%0 = skeleton; %1 = exp %0; %2 = load in1; %3 = add %1 %2; store out0 %3"));
+}
+
 TEST(fuse_loops, a_forward_pooling_takes_the_loop_behind_it) {
   EXPECT_THAT(fused_steps("%1 = MaxPool(%0: bf16[1,1,4,4]) {strides=[2,2], kernel=[2,2], pads_begin=[0,0], "
                           "pads_end=[0,0], data_format=NCX}; %2: f32 = TypeCast(%1)"),
@@ -72,8 +86,8 @@ TEST(fuse_loops, a_gradient_that_is_needed_elsewhere_stays_outside_of_a_pooling)
 
 TEST(fuse_loops, an_inner_value_that_is_an_output_is_stored_in_the_same_walk) {
   EXPECT_THAT(fused_steps("%1 = Exp(%0: f16[4]); %2 = Tanh(%1)", {1}),
-              ElementsAre("Exp 1 + Tanh 2 | each: %0 = load in0; %1 = exp %0; store out0 %1; %3 = cast f16 %1; "
-                          "%4 = tanh %3; store out1 %4"));
+              ElementsAre("Exp 1 + Tanh 2 | each: %0 = load in0; %1 = exp narrow %0; store out0 %1; "
+                          "%3 = cast f16 %1; %4 = tanh narrow %3; store out1 %4"));
 }
 
 TEST(fuse_loops, a_value_that_two_loops_read_is_made_once) {

@@ -235,6 +235,31 @@ TEST(pattern_table, each_pattern_claims_its_graph_and_leaves_the_one_beside_it) 
   }
 }
 
+TEST(pattern_table, poolings_beyond_onednn_graph_have_the_neighbours_of_the_others) {
+#define SHAPE " {src_shape=[1,2,8,8], data_format=NCX}"
+  EXPECT_EQ(partition_text("%2: f32[1,2,4,4] = Add(%0: f32[1,2,4,4], %1: f32[1,2,4,4]); %4: f32[1,2,8,8] = "
+                           "MaxPoolIndicesBackward(%2, %3: s64[1,2,4,4])" SHAPE
+                           "; %6: f32[1,2,8,8] = ReLUBackward(%5: f32[1,2,8,8], %4)"),
+            "[pool_backward_neighbourhood: 1,2,3]");
+  EXPECT_EQ(partition_text("%4: f32[1,2,8,8] = MaxPoolIndicesBackward(%2: f32[1,2,4,4], %3: s64[1,2,4,4])" SHAPE
+                           "; %6: f32[1,2,8,8] = ReLUBackward(%5: f32[1,2,8,8], %4); %7: f32[2] = BiasAddBackward(%6) "
+                           "{data_format=NCX}"),
+            "[pool_backward_neighbourhood: 1,2,3]");
+  EXPECT_EQ(partition_text("%2: f32[1,2,3,5] = Multiply(%0: f32[1,2,3,5], %1: f32[1]); %3: f32[1,2,8,8] = "
+                           "AdaptiveAvgPoolBackward(%2)" SHAPE "; %5: f32[1,2,8,8] = Add(%3, %4: f32[1,2,8,8])"),
+            "[pool_backward_neighbourhood: 1,2,3]");
+  EXPECT_EQ(partition_text("%1: f32[1,2,8,8] = ReLU(%0: f32[1,2,8,8]); %2: f32[1,2,3,5] = AdaptiveAvgPool(%1) "
+                           "{sizes=[3,5], data_format=NCX}; %3: f32[1,2,3,5] = Abs(%2)"),
+            "[pool_neighbourhood: 1,2,3]");
+  EXPECT_EQ(partition_text("%1: f32[1,2,4,4] = ReLU(%0: f32[1,2,4,4]); %2: f32[1,2,2,2], %4: s64[1,2,2,2] = "
+                           "MaxPool(%1)" POOL "; %3: f32[1,2,2,2] = Abs(%2)"),
+            "[pool_neighbourhood: 1,2,3]");
+  EXPECT_EQ(partition_text("%4: f32[1,2,8,8] = MaxPoolIndicesBackward(%2: f32[1,2,4,4], %3: s64[1,2,4,4])" SHAPE
+                           "; %6: f32[1,2,8,8] = SoftMax(%4) {axis=-1}"),
+            "[pool_backward_neighbourhood: 1,2]");
+#undef SHAPE
+}
+
 /// Chains of training, each one partition.
 const char* const kTrainingRows[] = {
     // A pooling behind a convolution and its activation.

@@ -78,7 +78,7 @@ class Sampler {
     std::vector<OpKind> fit;
     const Dtype type = now ? now->dtype : Dtype::undef;
     for (int k = 0; k < kOpKinds; ++k) {
-      const auto kind = static_cast<OpKind>(k);
+      const OpKind kind = op_kind_at(k);
       if (!kinds.has(kind) || kind == GreaterEqual) continue;  // nothing but Select reads a boolean
       if (kAmplifying.has(kind) || (now && now->dims.size() < 4 && kWithChannels.has(kind))) continue;
       if (keeps_type_ && kinds.has(Add) && (kind == Quantize || kind == TypeCast)) continue;
@@ -136,7 +136,9 @@ class Sampler {
 
   static int entry_port(OpKind kind) { return is_backward(kind) || kind == Select ? 1 : 0; }
   static bool is_backward(OpKind kind) {
-    return name_of(kind).ends_with("Backward") && !(AvgPoolBackward | BiasAddBackward).has(kind);
+    constexpr OpSet kFromGradient =
+        AvgPoolBackward | AdaptiveAvgPoolBackward | MaxPoolIndicesBackward | BiasAddBackward;
+    return name_of(kind).ends_with("Backward") && !kFromGradient.has(kind);
   }
 
   void spatial(op& made, int64_t kernel, int64_t stride, int64_t pad, bool pool) {
@@ -182,6 +184,18 @@ class Sampler {
       case MaxPool:
       case AvgPoolBackward:
       case MaxPoolBackward: pooling(made, in, x, out); break;
+      case AdaptiveAvgPool:
+        for (int axis : {2, 3}) out.dims[axis] = pick(1, x.dims[axis]);
+        made.set_attr(Attr::sizes, std::vector<int64_t>{out.dims[2], out.dims[3]})
+            .set_attr(Attr::data_format, std::string("NCX"));
+        break;
+      case AdaptiveAvgPoolBackward:
+      case MaxPoolIndicesBackward:
+        for (int axis : {2, 3}) out.dims[axis] = x.dims[axis] + pick(0, 4);
+        made.set_attr(Attr::src_shape, std::vector<int64_t>(out.dims.begin(), out.dims.end()))
+            .set_attr(Attr::data_format, std::string("NCX"));
+        if (made.kind == MaxPoolIndicesBackward) in.try_emplace(1, fresh(coin() ? Dtype::s64 : Dtype::s32, x.dims));
+        break;
       case BiasAdd:
         in.try_emplace(1, fresh(x.dtype, {channels}));
         made.set_attr(Attr::data_format, std::string("NCX"));
@@ -308,6 +322,7 @@ class Sampler {
     if (made.kind == AvgPool || made.kind == MaxPool) {
       out.dims[2] = x.dims[2] / 2;
       out.dims[3] = x.dims[3] / 2;
+      if (made.kind == MaxPool && coin()) further_outputs_.push_back(fresh(Dtype::s64, out.dims));
       return;
     }
     out.dims[2] = x.dims[2] * 2;

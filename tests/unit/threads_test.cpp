@@ -116,5 +116,79 @@ TEST(threads, a_scope_ends_where_it_ends_and_concerns_one_thread) {
   EXPECT_EQ(thread_count(), before);
 }
 
+/// One thread a part, as a framework's pool may do it.
+class ThreadPerPart : public Executor {
+ public:
+  explicit ThreadPerPart(int threads) : threads_(threads) {}
+  int threads() const override { return threads_; }
+  void run(int parts, PartRef part) override {
+    ++runs;
+    std::vector<std::thread> pool;
+    for (int p = 0; p < parts; ++p) pool.emplace_back([=] { part(p, p + 1, p); });
+    for (std::thread& t : pool) t.join();
+  }
+  int runs = 0;
+
+ private:
+  int threads_;
+};
+
+TEST(executor, does_the_parts_that_openmp_would_do) {
+  const auto split = [] {
+    std::mutex guard;
+    std::vector<std::pair<int64_t, int64_t>> parts;
+    parallel_for(10, kCostly, [&](int64_t begin, int64_t end) {
+      const std::lock_guard lock(guard);
+      parts.emplace_back(begin, end);
+    });
+    std::sort(parts.begin(), parts.end());
+    return parts;
+  };
+  const ThreadScope openmp(4);
+  const auto expected = split();
+  ThreadPerPart pool(4);
+  {
+    const ExecutorScope scope(pool);
+    EXPECT_EQ(thread_count(), 4);
+    EXPECT_EQ(split(), expected);
+    EXPECT_EQ(pool.runs, 1);
+  }
+  EXPECT_EQ(split(), expected);
+  EXPECT_EQ(pool.runs, 1);
+}
+
+TEST(executor, threads_are_limited_by_a_scope_inside_and_set_back) {
+  ThreadPerPart pool(4);
+  const int before = thread_count();
+  {
+    const ExecutorScope scope(pool);
+    {
+      const ThreadScope two(2);
+      EXPECT_EQ(thread_count(), 2);
+      const ThreadScope nine(9);
+      EXPECT_EQ(thread_count(), 4);
+    }
+    EXPECT_EQ(thread_count(), 4);
+    ThreadPerPart other(3);
+    const ExecutorScope inner(other);
+    EXPECT_EQ(thread_count(), 3);
+  }
+  EXPECT_EQ(thread_count(), before);
+}
+
+TEST(executor, work_inside_a_part_is_not_split_again) {
+  ThreadPerPart pool(3);
+  const ExecutorScope scope(pool);
+  std::atomic<int> inner{0};
+  parallel_for(3, kCostly, [&](int64_t, int64_t) {
+    parallel_for(100, kCostly, [&](int64_t begin, int64_t end) {
+      EXPECT_EQ(end - begin, 100);
+      ++inner;
+    });
+  });
+  EXPECT_EQ(inner, 3);
+  EXPECT_EQ(pool.runs, 1);
+}
+
 }  // namespace
 }  // namespace partita

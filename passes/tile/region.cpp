@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finding of regions. Axes of walks and of the buffers between steps that are walked together form one class; a tile
+// axis is a class along which no step of the region sums or normalises.
+#include "passes/tile/region.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "src/base/shape.hpp"
+
+namespace partita {
+namespace {
+
+/// Classes of numbered things.
+class Classes {
+ public:
+  int add() {
+    parent_.push_back(static_cast<int>(parent_.size()));
+    return parent_.back();
+  }
+  int of(int a) {
+    while (parent_[static_cast<size_t>(a)] != a) a = parent_[static_cast<size_t>(a)];
+    return a;
+  }
+  void join(int a, int b) { parent_[static_cast<size_t>(of(a))] = of(b); }
+
+ private:
+  std::vector<int> parent_;
+};
+
+bool is_matmul(const Step& s) { return s.problem.step == StepKind::matmul; }
+
+class Finder {
+ public:
+  explicit Finder(const Program& p) : p_(p) {
+    for (const Step& s : p.steps) walks_.push_back(walk_of(s.problem));
+  }
+
+  std::optional<Region> run() {
+    std::vector<int> seeds;
+    for (size_t b = 0; b < p_.buffers.size(); ++b)
+      if (p_.buffers[b].role == Buffer::Role::temporary) seeds.push_back(static_cast<int>(b));
+    std::stable_sort(seeds.begin(), seeds.end(), [&](int a, int b) { return bytes(a) > bytes(b); });
+    for (int seed : seeds) {
+      // a seed is made from a product: only its rows and columns can be cut without computing it twice
+      const auto made_by_matmul = [&](const Step& s) { return is_matmul(s) && s.writes(seed); };
+      if (std::none_of(p_.steps.begin(), p_.steps.end(), made_by_matmul)) continue;
+      if (auto region = grown_from(seed)) return region;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  size_t bytes(int b) const { return p_.buffers[static_cast<size_t>(b)].desc.size_bytes(); }
+
+  std::optional<Region> grown_from(int seed) {
+    std::set<size_t> excluded;
+    for (;;) {
+      steps_ = component(seed, excluded);
+      if (std::count_if(steps_.begin(), steps_.end(), [&](size_t s) { return is_matmul(p_.steps[s]); }) < 2)
+        return std::nullopt;
+      if (!classify()) return std::nullopt;
+      const std::vector<int> axes = tile_classes(seed);
+      if (axes.empty()) return std::nullopt;
+      const size_t before = excluded.size();
+      for (size_t s : steps_)
+        if (!has_any(s, axes)) excluded.insert(s);
+      if (excluded.size() > before) continue;
+      if (!is_convex()) return std::nullopt;
+      return region(axes);
+    }
+  }
+
+  /// Steps that hang together by values whose views are whole permuted axes.
+  std::vector<size_t> component(int seed, const std::set<size_t>& excluded) {
+    std::set<size_t> found;
+    std::vector<int> open = {seed};
+    std::set<int> seen = {seed};
+    while (!open.empty()) {
+      const int b = open.back();
+      open.pop_back();
+      for (size_t s = 0; s < p_.steps.size(); ++s) {
+        const Step& step = p_.steps[s];
+        if (excluded.count(s) || !walks_[s] || (!step.reads(b) && !step.writes(b))) continue;
+        if (!views_fit(step, b)) continue;
+        found.insert(s);
+        for (const auto* side : {&step.in, &step.out})
+          for (int other : *side)
+            if (other != Step::kNoBuffer && is_inner(other) && seen.insert(other).second) open.push_back(other);
+      }
+    }
+    return {found.begin(), found.end()};
+  }
+
+  /// A value made by one step, so that a tile may make its piece of it.
+  bool is_inner(int b) const {
+    const Buffer::Role role = p_.buffers[static_cast<size_t>(b)].role;
+    if (role != Buffer::Role::temporary && role != Buffer::Role::output) return false;
+    return std::count_if(p_.steps.begin(), p_.steps.end(), [&](const Step& s) { return s.writes(b); }) == 1;
+  }
+
+  bool views_fit(const Step& step, int b) const {
+    const logical_tensor& desc = p_.buffers[static_cast<size_t>(b)].desc;
+    for (size_t k = 0; k < step.in.size(); ++k)
+      if (step.in[k] == b && !axes_of_view(step.problem.in[k], desc)) return false;
+    for (size_t k = 0; k < step.out.size(); ++k)
+      if (step.out[k] == b && !axes_of_view(step.problem.out[k], desc)) return false;
+    return true;
+  }
+
+  bool touches(int b, bool writing) const {
+    return std::any_of(steps_.begin(), steps_.end(),
+                       [&](size_t s) { return writing ? p_.steps[s].writes(b) : p_.steps[s].reads(b); });
+  }
+
+  /// Classes of the axes of `steps_` and of the values between them. False where a value is made and read in the region
+  /// by views that do not fit each other.
+  bool classify() {
+    classes_ = {};
+    space_.assign(p_.steps.size(), {});
+    buffer_.clear();
+    for (size_t s : steps_)
+      for (int d = 0; d < walks_[s]->space.size(); ++d) space_[s].push_back(classes_.add());
+    for (size_t b = 0; b < p_.buffers.size(); ++b) {
+      const int buffer = static_cast<int>(b);
+      if (!touches(buffer, true) || (!touches(buffer, false) && p_.buffers[b].role == Buffer::Role::output)) continue;
+      std::vector<int>& axes = buffer_[buffer];
+      for (int d = 0; d < p_.buffers[b].desc.rank(); ++d) axes.push_back(classes_.add());
+      for (size_t s : steps_) {
+        const Step& step = p_.steps[s];
+        for (size_t k = 0; k < step.in.size(); ++k)
+          if (step.in[k] == buffer && !unite(step.problem.in[k], walks_[s]->in[k], s, buffer)) return false;
+        for (size_t k = 0; k < step.out.size(); ++k)
+          if (step.out[k] == buffer && !unite(step.problem.out[k], walks_[s]->out[k], s, buffer)) return false;
+      }
+    }
+    return true;
+  }
+
+  bool unite(const TensorDesc& view, const std::vector<int>& walked, size_t s, int buffer) {
+    const auto axes = axes_of_view(view, p_.buffers[static_cast<size_t>(buffer)].desc);
+    if (!axes) return !touches(buffer, false);  // written only: nobody here reads another piece of it
+    for (int d = 0; d < view.dims.size(); ++d) {
+      const int axis = (*axes)[static_cast<size_t>(d)], at = walked[static_cast<size_t>(d)];
+      if (axis >= 0 && at >= 0)
+        classes_.join(buffer_[buffer][static_cast<size_t>(axis)], space_[s][static_cast<size_t>(at)]);
+    }
+    return true;
+  }
+
+  bool has(size_t s, int c) { return axis_of(s, c) >= 0; }
+
+  int axis_of(size_t s, int c) {
+    for (size_t d = 0; d < space_[s].size(); ++d)
+      if (classes_.of(space_[s][d]) == c && walks_[s]->space[static_cast<int>(d)] > 1) return static_cast<int>(d);
+    return -1;
+  }
+
+  bool has_any(size_t s, const std::vector<int>& axes) {
+    return std::any_of(axes.begin(), axes.end(), [&](int c) { return has(s, c); });
+  }
+
+  /// The classes of the seed's axes along which the region can be cut, outermost first.
+  std::vector<int> tile_classes(int seed) {
+    std::vector<int> found;
+    for (int axis : buffer_[seed]) {
+      const int c = classes_.of(axis);
+      if (std::find(found.begin(), found.end(), c) == found.end() && is_free(c)) found.push_back(c);
+    }
+    return found;
+  }
+
+  bool is_free(int c) {
+    int64_t extent = 0;
+    for (size_t s : steps_) {
+      int times = 0;
+      for (size_t d = 0; d < space_[s].size(); ++d) {
+        const int64_t size = walks_[s]->space[static_cast<int>(d)];
+        if (classes_.of(space_[s][d]) != c || size == 1) continue;
+        if (!walks_[s]->free[d] || (extent != 0 && extent != size)) return false;
+        extent = size;
+        ++times;
+      }
+      if (times > 1) return false;  // two axes at once: a tile would be a diagonal
+      if (times == 0 && !is_cheap(s)) return false;
+    }
+    return extent > 1;
+  }
+
+  /// May run again for every tile along an axis it does not have: a loop whose results stay inside.
+  bool is_cheap(size_t s) const {
+    const Step& step = p_.steps[s];
+    if (step.problem.step != StepKind::loop) return false;
+    return std::none_of(step.out.begin(), step.out.end(), [&](int b) { return !is_local(b); });
+  }
+
+  bool is_local(int b) const {
+    if (p_.buffers[static_cast<size_t>(b)].role != Buffer::Role::temporary || !buffer_.count(b)) return false;
+    for (size_t s = 0; s < p_.steps.size(); ++s) {
+      const bool inside = std::binary_search(steps_.begin(), steps_.end(), s);
+      if (!inside && (p_.steps[s].reads(b) || p_.steps[s].writes(b))) return false;
+    }
+    return touches(b, true) && touches(b, false) && fits_everywhere(b);
+  }
+
+  bool fits_everywhere(int b) const {
+    return std::all_of(steps_.begin(), steps_.end(), [&](size_t s) { return views_fit(p_.steps[s], b); });
+  }
+
+  /// No step outside stands between two inside.
+  bool is_convex() const {
+    std::set<int> behind;
+    for (size_t s = 0; s < p_.steps.size(); ++s) {
+      const Step& step = p_.steps[s];
+      const bool inside = std::binary_search(steps_.begin(), steps_.end(), s);
+      const bool depends = std::any_of(step.in.begin(), step.in.end(), [&](int b) { return behind.count(b) > 0; });
+      if (inside && depends) return false;
+      if (inside) continue;
+      const bool after = depends || std::any_of(step.in.begin(), step.in.end(),
+                                                [&](int b) { return b != Step::kNoBuffer && touches(b, true); });
+      if (after) behind.insert(step.out.begin(), step.out.end());
+    }
+    return true;
+  }
+
+  Region region(const std::vector<int>& axes) {
+    Region r;
+    r.steps = steps_;
+    for (int c : axes) {
+      int64_t extent = 1;
+      for (size_t s : steps_)
+        if (const int d = axis_of(s, c); d >= 0) extent = walks_[s]->space[d];
+      r.axes.push_back({extent});
+    }
+    const auto number = [&](int c, int64_t size) {
+      const auto at = std::find(axes.begin(), axes.end(), classes_.of(c));
+      return at == axes.end() || size == 1 ? -1 : static_cast<int>(at - axes.begin());
+    };
+    for (size_t s : steps_) {
+      r.walks.push_back(*walks_[s]);
+      std::vector<int>& tiled = r.tiled.emplace_back();
+      for (size_t d = 0; d < space_[s].size(); ++d)
+        tiled.push_back(number(space_[s][d], walks_[s]->space[static_cast<int>(d)]));
+    }
+    for (const auto& [b, of_axes] : buffer_) {
+      if (!is_local(b)) continue;
+      Region::Local local{b, {}};
+      for (size_t d = 0; d < of_axes.size(); ++d)
+        local.tiled.push_back(number(of_axes[d], p_.buffers[static_cast<size_t>(b)].desc.dims[static_cast<int>(d)]));
+      r.local.push_back(std::move(local));
+    }
+    return r;
+  }
+
+  const Program& p_;
+  std::vector<std::optional<Walk>> walks_;
+  std::vector<size_t> steps_;
+  Classes classes_;
+  std::vector<std::vector<int>> space_;     // of each step: the axes of its space
+  std::map<int, std::vector<int>> buffer_;  // of each value made in the region: its axes
+};
+
+}  // namespace
+
+const Region::Local* Region::local_of(int buffer) const {
+  for (const Local& l : local)
+    if (l.buffer == buffer) return &l;
+  return nullptr;
+}
+
+std::optional<std::vector<int>> axes_of_view(const TensorDesc& view, const logical_tensor& buffer) {
+  std::vector<int> axes;
+  if (view.offset != 0) return std::nullopt;
+  for (int d = 0; d < view.dims.size(); ++d) {
+    int found = -1;
+    if (view.dims[d] > 1 && view.strides[d] != 0) {
+      for (int a = 0; a < buffer.rank(); ++a)
+        if (buffer.dims[a] == view.dims[d] && buffer.strides[a] == view.strides[d]) found = a;
+      if (found < 0 || std::count(axes.begin(), axes.end(), found) > 0) return std::nullopt;
+    }
+    axes.push_back(found);
+  }
+  return axes;
+}
+
+std::optional<Region> find_region(const Program& program) { return Finder(program).run(); }
+
+}  // namespace partita

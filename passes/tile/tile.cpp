@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tile pass: finds regions, makes their tiles' programs, and puts a step in place of each region.
+#include "passes/tile/tile.hpp"
+
+#include <algorithm>
+
+#include "passes/tile/region.hpp"
+#include "passes/tile/tile_program.hpp"
+#include "passes/tile/tiling.hpp"
+#include "src/base/check.hpp"
+#include "src/base/text.hpp"
+
+namespace partita {
+namespace {
+
+const char* refuse_tiles(const Problem&, const Target&) { return "made by the tile pass only"; }
+Result<Run> make_tiles(const Problem&, const Target&) {
+  return fail(Code::unimplemented, "made by the tile pass only");
+}
+
+constexpr Kernel kTiles = {"tiles_any_program", StepKind::tiles, Isa::any, refuse_tiles, make_tiles};
+
+/// Index arithmetic inside a tile would count from the tile's start: coordinates along its axes are read from a table.
+void replace_indices(Program& program, const Region& region) {
+  for (size_t i = 0; i < region.steps.size(); ++i) {
+    Step& step = program.steps[region.steps[i]];
+    for (Instr& in : step.problem.back.code) {
+      if (in.op != ExprOp::index_s32 || region.tiled[i][static_cast<size_t>(in.imm)] < 0) continue;
+      const Dims& space = step.problem.out[0].dims;
+      const auto axis = in.imm;
+      std::vector<int32_t> table(static_cast<size_t>(space[axis]));
+      for (size_t k = 0; k < table.size(); ++k) table[k] = static_cast<int32_t>(k);
+      Buffer b{.role = Buffer::Role::constant,
+               .desc = logical_tensor(0, Dtype::s32, Dims{space[axis]}),
+               .content = std::vector<std::byte>(table.size() * sizeof(int32_t))};
+      std::copy_n(reinterpret_cast<const std::byte*>(table.data()), b.content.size(), b.content.data());
+      program.buffers.push_back(std::move(b));
+      TensorDesc desc{Dtype::s32, space, Dims(space.size(), 0), 0};
+      desc.strides[axis] = 1;
+      step.in.push_back(static_cast<int>(program.buffers.size()) - 1);
+      step.problem.in.push_back(desc);
+      in = {.op = ExprOp::load, .imm = static_cast<int32_t>(step.in.size()) - 1};
+    }
+  }
+}
+
+bool counts_along_tiles(const Program& program, const Region& region) {
+  for (size_t i = 0; i < region.steps.size(); ++i)
+    for (const Instr& in : program.steps[region.steps[i]].problem.back.code)
+      if (in.op == ExprOp::index_s32 && region.tiled[i][static_cast<size_t>(in.imm)] >= 0) return true;
+  return false;
+}
+
+/// Steps that need the region's results stand behind it, the others before it.
+void put_in_place(Program& program, const Region& region, Step made) {
+  std::vector<Step> before, behind;
+  for (size_t s = 0; s < program.steps.size(); ++s) {
+    if (std::binary_search(region.steps.begin(), region.steps.end(), s)) continue;
+    Step& step = program.steps[s];
+    const auto needs = [&](const Step& other) {
+      return std::any_of(other.out.begin(), other.out.end(), [&](int b) { return step.reads(b) || step.writes(b); });
+    };
+    const bool late = needs(made) || std::any_of(behind.begin(), behind.end(), needs);
+    (late ? behind : before).push_back(std::move(step));
+  }
+  before.push_back(std::move(made));
+  std::move(behind.begin(), behind.end(), std::back_inserter(before));
+  program.steps = std::move(before);
+}
+
+}  // namespace
+
+Status tile(Program& program, const Target& target) {
+  for (;;) {
+    std::optional<Region> region = find_region(program);
+    if (!region) return {};
+    const auto extents = tiling_of(program, *region);
+    if (!extents) return {};
+    if (counts_along_tiles(program, *region)) {
+      replace_indices(program, *region);
+      region = find_region(program);  // the steps have further operands
+      if (!region) return {};
+    }
+    Result<Step> made = tile_step(program, *region, *extents, target);
+    if (!made.ok()) return {};  // a step that no kernel takes in tiles runs as a whole
+    Step step = std::move(made).value();
+    step.picked.kernel = &kTiles;
+    put_in_place(program, *region, std::move(step));
+  }
+}
+
+}  // namespace partita

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs of tiles: the region's steps over smaller spaces. Values of the region lie in memory of the thread that
+// computes the tile, everything else where it is, a little further for every tile.
+#include "passes/tile/tile_program.hpp"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "src/base/check.hpp"
+#include "src/base/dtype.hpp"
+#include "src/base/shape.hpp"
+#include "src/base/text.hpp"
+#include "src/base/threads.hpp"
+
+namespace partita {
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+constexpr int kStart = -2;
+
+/// A buffer of the program around, as a tile sees it.
+struct Port {
+  int buffer = 0;  ///< of the program around; kStart: the number of the tile's first element, in memory of the thread
+  int inner = 0;   ///< of the tile's program
+  int64_t first = 0;          ///< bits from the tensor's start to the first tile's
+  std::vector<int64_t> step;  ///< bits from one index along each tile axis to the next
+  bool written = false;
+};
+
+struct TileProgram {
+  Program program;
+  std::vector<Port> ports;
+};
+
+/// Makes the program of tiles of the given extents.
+class Maker {
+ public:
+  Maker(const Program& around, const Region& region, const std::vector<int64_t>& extents)
+      : around_(around), region_(region), extents_(extents) {}
+
+  Result<TileProgram> run(const Target& target) {
+    for (const Region::Local& l : region_.local) add_local(l);
+    for (size_t i = 0; i < region_.steps.size(); ++i) PT_TRY(add_step(i));
+    fuse_loops(made_.program, target);
+    PT_TRY(select_kernels(made_.program, target));
+    plan_memory(made_.program);
+    return std::move(made_);
+  }
+
+ private:
+  int64_t extent_of(int axis, int64_t whole) const { return axis < 0 ? whole : extents_[static_cast<size_t>(axis)]; }
+
+  void add_local(const Region::Local& l) {
+    const logical_tensor& whole = around_.buffers[static_cast<size_t>(l.buffer)].desc;
+    Dims dims;
+    for (int d = 0; d < whole.rank(); ++d) dims.push_back(extent_of(l.tiled[static_cast<size_t>(d)], whole.dims[d]));
+    made_.program.buffers.push_back(
+        {.role = Buffer::Role::temporary, .desc = logical_tensor(0, whole.dtype, dims), .content = {}});
+    local_[l.buffer] = static_cast<int>(made_.program.buffers.size()) - 1;
+  }
+
+  Status add_step(size_t i) {
+    const Step& whole = around_.steps[region_.steps[i]];
+    const Walk& walk = region_.walks[i];
+    Step step = whole;
+    for (size_t k = 0; k < step.in.size(); ++k) PT_TRY(cut(i, walk.in[k], false, step.in[k], step.problem.in[k]));
+    for (size_t k = 0; k < step.out.size(); ++k) PT_TRY(cut(i, walk.out[k], true, step.out[k], step.problem.out[k]));
+    if (whole.problem.step == StepKind::dropout) PT_TRY(add_start(i, step));
+    made_.program.steps.push_back(std::move(step));
+    return {};
+  }
+
+  /// Dropout counts the elements of the whole tensor: a further operand tells the number of the tile's first one.
+  Status add_start(size_t i, Step& step) {
+    const Dims& space = region_.walks[i].space;
+    const Dims strides = dense_strides(space);
+    Port port{.buffer = kStart, .step = std::vector<int64_t>(extents_.size(), 0)};
+    bool broken = false;  // a tile must be one run of elements
+    for (int d = space.size() - 1; d >= 0; --d) {
+      const int axis = region_.tiled[i][static_cast<size_t>(d)];
+      const int64_t extent = extent_of(axis, space[d]);
+      if (axis >= 0) port.step[static_cast<size_t>(axis)] = strides[d];
+      if (extent > 1 && broken) return fail(Code::unimplemented, "a tile is no run of elements");
+      broken = broken || extent < space[d];
+    }
+    const TensorDesc start{Dtype::s64, Dims{1}, Dims{1}, 0};
+    step.problem.in.push_back(start);
+    step.in.push_back(inner_of(std::move(port), start));
+    return {};
+  }
+
+  /// An operand as the tile sees it.
+  Status cut(size_t i, const std::vector<int>& walked, bool written, int& buffer, TensorDesc& desc) {
+    if (buffer == Step::kNoBuffer) return {};
+    std::vector<int> axes;
+    Dims dims = desc.dims;
+    for (int d = 0; d < desc.dims.size(); ++d) {
+      const int at = walked[static_cast<size_t>(d)];
+      const bool moves = at >= 0 && desc.dims[d] > 1;
+      axes.push_back(moves ? region_.tiled[i][static_cast<size_t>(at)] : -1);
+      dims[d] = extent_of(axes.back(), desc.dims[d]);
+    }
+    const auto local = local_.find(buffer);
+    if (local != local_.end()) {
+      desc = local_view(desc, dims, buffer, local->second);
+      buffer = local->second;
+      return {};
+    }
+    Port port{.buffer = buffer, .step = std::vector<int64_t>(extents_.size(), 0), .written = written};
+    const int64_t bits = bits_of(desc.dtype);
+    for (size_t d = 0; d < axes.size(); ++d)
+      if (axes[d] >= 0) port.step[static_cast<size_t>(axes[d])] += desc.strides[static_cast<int>(d)] * bits;
+    port.first = desc.offset * bits;
+    bool whole_bytes = port.first % 8 == 0;
+    for (size_t c = 0; c < extents_.size(); ++c) whole_bytes = whole_bytes && port.step[c] * extents_[c] % 8 == 0;
+    if (!whole_bytes) return fail(Code::unimplemented, "tiles start within a byte");
+    desc.dims = dims;
+    desc.offset = 0;
+    buffer = inner_of(std::move(port), desc);
+    return {};
+  }
+
+  /// The view of a piece that `desc` is of the whole value.
+  TensorDesc local_view(const TensorDesc& desc, const Dims& dims, int buffer, int piece) const {
+    const logical_tensor& whole = around_.buffers[static_cast<size_t>(buffer)].desc;
+    const logical_tensor& own = made_.program.buffers[static_cast<size_t>(piece)].desc;
+    if (desc.dims == whole.dims && desc.strides == whole.strides) return {desc.dtype, own.dims, own.strides, 0};
+    TensorDesc view{desc.dtype, dims, Dims(dims.size(), 0), 0};
+    const std::vector<int> axes = *axes_of_view(desc, whole);
+    int64_t next = 1;
+    for (int d = dims.size() - 1; d >= 0; --d) {
+      const int a = axes[static_cast<size_t>(d)];
+      // an axis of size 1 has any stride, but a repeated one none
+      view.strides[d] = a >= 0 ? own.strides[a] : desc.dims[d] > 1 ? 0 : next;
+      next = std::max(next, view.strides[d] * dims[d]);
+    }
+    return view;
+  }
+
+  /// The tile's buffer for a port; operands that move alike share it.
+  int inner_of(Port port, const TensorDesc& desc) {
+    for (Port& known : made_.ports)
+      if (known.buffer == port.buffer && known.first == port.first && known.step == port.step) {
+        known.written = known.written || port.written;
+        Buffer& b = made_.program.buffers[static_cast<size_t>(known.inner)];
+        if (port.written) b.role = Buffer::Role::output;
+        return known.inner;
+      }
+    Buffer b{.role = port.written ? Buffer::Role::output : Buffer::Role::input,
+             .desc = logical_tensor(0, desc.dtype, desc.dims, desc.strides),
+             .content = {}};
+    made_.program.buffers.push_back(std::move(b));
+    port.inner = static_cast<int>(made_.program.buffers.size()) - 1;
+    made_.ports.push_back(std::move(port));
+    return made_.ports.back().inner;
+  }
+
+  const Program& around_;
+  const Region& region_;
+  const std::vector<int64_t>& extents_;
+  TileProgram made_;
+  std::map<int, int> local_;
+};
+
+/// All tiles: those of full size, and those at the end of the last axis where they are smaller.
+class Tiles {
+ public:
+  std::vector<int64_t> counts, extents;  ///< of each tile axis
+  TileProgram full, rest;
+  bool has_rest = false;
+  std::vector<int> in, out;  ///< buffers of the program around, as the step has them
+
+  size_t bytes_of_thread() const { return std::max(bytes_of(full.program), has_rest ? bytes_of(rest.program) : 0); }
+
+  Status run(const RunArgs& args, int most) const {
+    int64_t n = 1;
+    for (int64_t count : counts) n *= count;
+    std::mutex mutex;
+    Status failed;
+    const auto part = [&](int64_t begin, int64_t end, int number) {
+      const ThreadScope alone(1);  // the programs' scratch memory is for one thread
+      auto* memory = static_cast<std::byte*>(args.scratch) + static_cast<size_t>(number) * bytes_of_thread();
+      for (int64_t t = begin; t < end; ++t)
+        if (Status s = run_tile(args, memory, t); !s.ok()) {
+          const std::lock_guard lock(mutex);
+          if (failed.ok()) failed = std::move(s);
+          return;
+        }
+    };
+    constexpr int64_t kAlwaysWorthThreads = 1 << 20;
+    parallel_for(n, kAlwaysWorthThreads, part, most);
+    return failed;
+  }
+
+ private:
+  static size_t bytes_of(const Program& p) {
+    return aligned(p.arena_bytes) + aligned(p.addresses * sizeof(void*) + p.buffers.size() * sizeof(int64_t));
+  }
+
+  Status run_tile(const RunArgs& args, std::byte* memory, int64_t t) const {
+    std::vector<int64_t>::size_type axis = counts.size();
+    std::array<int64_t, kMaxRank> at{};
+    int64_t left = t;
+    while (axis-- > 0) {
+      at[axis] = left % counts[axis] * extents[axis];
+      left /= counts[axis];
+    }
+    const bool last = has_rest && t % counts.back() == counts.back() - 1;
+    const TileProgram& tile = last ? rest : full;
+    auto** pointers = reinterpret_cast<void**>(memory + aligned(tile.program.arena_bytes));
+    auto* starts = reinterpret_cast<int64_t*>(pointers + tile.program.addresses);
+    place_buffers(tile.program, pointers, memory, nullptr);
+    for (const Port& port : tile.ports) {
+      int64_t bits = port.first;
+      for (size_t c = 0; c < counts.size(); ++c) bits += at[c] * port.step[c];
+      if (port.buffer == kStart) {
+        starts[port.inner] = bits;
+        pointers[port.inner] = &starts[port.inner];
+        continue;
+      }
+      auto* base = const_cast<std::byte*>(static_cast<const std::byte*>(base_of(port, args)));
+      pointers[port.inner] = base + bits / 8;
+    }
+    return run_steps(tile.program, pointers, memory, nullptr);
+  }
+
+  const void* base_of(const Port& port, const RunArgs& args) const {
+    const auto o = std::find(out.begin(), out.end(), port.buffer);
+    if (o != out.end()) return args.out[static_cast<size_t>(o - out.begin())];
+    return args.in[static_cast<size_t>(std::find(in.begin(), in.end(), port.buffer) - in.begin())];
+  }
+};
+
+std::string describe(const Tiles& tiles) {
+  int64_t n = 1;
+  for (int64_t count : tiles.counts) n *= count;
+  std::string text = str(n, " tiles of ");
+  for (size_t c = 0; c < tiles.extents.size(); ++c) text += str(c ? "x" : "", tiles.extents[c]);
+  text += ", each:";
+  for (const Step& s : tiles.full.program.steps) text += str(" ", s.picked.kernel->name, " (", text_of(s), ");");
+  text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+Result<Step> tile_step(const Program& program, const Region& region, const std::vector<int64_t>& extents,
+                       const Target& target) {
+  Target alone = target;
+  alone.threads = 1;
+  const ThreadScope scope(1);
+  auto tiles = std::make_shared<Tiles>();
+  tiles->extents = extents;
+  for (size_t c = 0; c < extents.size(); ++c)
+    tiles->counts.push_back((region.axes[c].extent + extents[c] - 1) / extents[c]);
+  PT_ASSIGN(tiles->full, Maker(program, region, extents).run(alone));
+  if (const int64_t left = region.axes.back().extent % extents.back(); left != 0) {
+    std::vector<int64_t> smaller = extents;
+    smaller.back() = left;
+    PT_ASSIGN(tiles->rest, Maker(program, region, smaller).run(alone));
+    tiles->has_rest = true;
+  }
+  Step step;
+  step.problem.step = StepKind::tiles;
+  for (size_t s : region.steps)
+    step.ops.insert(step.ops.end(), program.steps[s].ops.begin(), program.steps[s].ops.end());
+  for (const Port& port : tiles->full.ports) {
+    if (port.buffer == kStart) continue;
+    std::vector<int>& side = port.written ? step.out : step.in;
+    if (std::find(side.begin(), side.end(), port.buffer) != side.end()) continue;
+    const logical_tensor& t = program.buffers[static_cast<size_t>(port.buffer)].desc;
+    side.push_back(port.buffer);
+    (port.written ? step.problem.out : step.problem.in).push_back({t.dtype, t.dims, t.strides, 0});
+  }
+  tiles->in = step.in;
+  tiles->out = step.out;
+  step.note = describe(*tiles);
+  step.run = {.call = [tiles, most = target.threads](const RunArgs& args) { return tiles->run(args, most); },
+              .scratch_bytes = tiles->bytes_of_thread() * static_cast<size_t>(std::max(1, target.threads))};
+  return step;
+}
+
+}  // namespace partita

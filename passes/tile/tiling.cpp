@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sizes of tiles: what a tile makes and reads again stays in the second-level cache of its processor.
+#include "passes/tile/tiling.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+
+#include "src/base/dtype.hpp"
+
+namespace partita {
+namespace {
+
+constexpr int64_t kWorthTiles = 256 << 10;  ///< bytes of intermediate values that stay in the caches anyhow
+constexpr int64_t kWantedTiles = 16;        ///< so that threads share them evenly
+constexpr int64_t kRows = 32;               ///< products of fewer rows are slow
+
+int64_t cache_bytes() {
+  static const int64_t bytes = [] {
+    const long found = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return found > 0 ? static_cast<int64_t>(found) : int64_t{1} << 20;
+  }();
+  return bytes;
+}
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+class Sizes {
+ public:
+  Sizes(const Program& p, const Region& r) : p_(p), r_(r) {}
+
+  int64_t tiles(const std::vector<int64_t>& extents) const {
+    int64_t n = 1;
+    for (size_t c = 0; c < extents.size(); ++c) n *= ceil_div(r_.axes[c].extent, extents[c]);
+    return n;
+  }
+
+  /// Bytes of the pieces that are alive at once: what the hungriest step reads and writes of them, two products' worth
+  /// at most once loops are fused.
+  int64_t alive(const std::vector<int64_t>& extents) const {
+    int64_t most = 0;
+    for (size_t s : r_.steps) {
+      int64_t sum = 0;
+      std::set<int> seen;
+      for (const auto* side : {&p_.steps[s].in, &p_.steps[s].out})
+        for (int b : *side)
+          if (seen.insert(b).second)
+            if (const Region::Local* local = r_.local_of(b)) sum += piece(*local, extents);
+      most = std::max(most, sum);
+    }
+    return most;
+  }
+
+  /// Bytes of all pieces of all tiles.
+  int64_t local_bytes() const {
+    int64_t sum = 0;
+    for (const Region::Local& l : r_.local)
+      sum += static_cast<int64_t>(p_.buffers[static_cast<size_t>(l.buffer)].desc.size_bytes());
+    return sum;
+  }
+
+  /// Bytes of inputs that do not move with the last tile axis, all tiles of the other axes together (`each` false) or
+  /// for one.
+  int64_t repeated(bool each) const {
+    const int last = static_cast<int>(r_.axes.size()) - 1;
+    std::set<int> seen;
+    int64_t sum = 0;
+    for (size_t i = 0; i < r_.steps.size(); ++i) {
+      const Step& step = p_.steps[r_.steps[i]];
+      for (size_t k = 0; k < step.in.size(); ++k) {
+        const int b = step.in[k];
+        if (b == Step::kNoBuffer || r_.local_of(b) || !seen.insert(b).second) continue;
+        int64_t elements = 1, tiles = 1;
+        bool moves = false;
+        const TensorDesc& desc = step.problem.in[k];
+        for (int d = 0; d < desc.dims.size(); ++d) {
+          if (desc.strides[d] == 0) continue;
+          const int at = r_.walks[i].in[k][static_cast<size_t>(d)];
+          const int axis = at < 0 ? -1 : r_.tiled[i][static_cast<size_t>(at)];
+          moves = moves || axis == last;
+          elements *= desc.dims[d];
+          if (axis >= 0) tiles *= desc.dims[d];
+        }
+        if (!moves) sum += static_cast<int64_t>(bytes_for(desc.dtype, elements)) / (each ? tiles : 1);
+      }
+    }
+    return sum;
+  }
+
+ private:
+  int64_t piece(const Region::Local& local, const std::vector<int64_t>& extents) const {
+    const logical_tensor& desc = p_.buffers[static_cast<size_t>(local.buffer)].desc;
+    int64_t n = 1;
+    for (int d = 0; d < desc.rank(); ++d) {
+      const int axis = local.tiled[static_cast<size_t>(d)];
+      n *= axis < 0 ? desc.dims[d] : extents[static_cast<size_t>(axis)];
+    }
+    return static_cast<int64_t>(bytes_for(desc.dtype, n));
+  }
+
+  const Program& p_;
+  const Region& r_;
+};
+
+/// As many rows as fit, in parts of nearly one size.
+int64_t rows_of(int64_t extent, int64_t most) {
+  const int64_t parts = ceil_div(extent, std::max(most, kRows));
+  return std::min(extent, ceil_div(ceil_div(extent, parts), 16) * 16);
+}
+
+/// Whether the tile axis cuts matrices, rather than telling them apart.
+bool is_matrix_axis(const Program& program, const Region& region, int axis) {
+  for (size_t i = 0; i < region.steps.size(); ++i) {
+    const Problem& p = program.steps[region.steps[i]].problem;
+    if (p.step != StepKind::matmul) continue;
+    const auto rank = static_cast<size_t>(p.out[0].dims.size());
+    if (region.tiled[i][rank - 2] == axis || region.tiled[i][rank - 1] == axis) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<std::vector<int64_t>> tiling_of(const Program& program, const Region& region) {
+  const Sizes sizes(program, region);
+  if (sizes.local_bytes() < kWorthTiles) return std::nullopt;
+  const size_t last = region.axes.size() - 1;
+  std::vector<int64_t> extents(region.axes.size(), 1);
+  const int64_t budget = cache_bytes() / 2, extent = region.axes[last].extent;
+  const bool rows = is_matrix_axis(program, region, static_cast<int>(last));
+  if (rows) {
+    const int64_t others = sizes.tiles(extents) / extent;
+    const int64_t most = budget / std::max<int64_t>(sizes.alive(extents), 1);
+    extents[last] = rows_of(extent, std::min(most, ceil_div(extent * others, kWantedTiles)));
+  }
+  // small matrices: several of them in one tile
+  for (size_t c = region.axes.size(); c-- > 0;) {
+    if (rows && (c == last || extents[last] < extent)) continue;
+    for (int64_t n = region.axes[c].extent; n > 1; --n) {
+      if (region.axes[c].extent % n != 0) continue;
+      std::vector<int64_t> larger = extents;
+      larger[c] = n;
+      if (sizes.alive(larger) > budget / 2 || sizes.tiles(larger) < kWantedTiles) continue;
+      extents = larger;
+      break;
+    }
+    if (extents[c] < region.axes[c].extent) break;  // so that a tile is a run of elements where axes are in order
+  }
+  if (sizes.tiles(extents) < 2) return std::nullopt;
+  // weights that do not stay in the cache are read again by every tile
+  const int64_t parts = ceil_div(extent, extents[last]);
+  if (sizes.repeated(true) > cache_bytes() && sizes.repeated(false) * (parts - 1) > sizes.local_bytes())
+    return std::nullopt;
+  return extents;
+}
+
+}  // namespace partita

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tiling: how large the tiles of a region are.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "passes/tile/region.hpp"
+
+namespace partita {
+
+/// Extents of the tile axes: each divides its axis but for the last one's, whose last tile may be smaller. Nothing
+/// where the region is better run step by step.
+std::optional<std::vector<int64_t>> tiling_of(const Program& program, const Region& region);
+
+}  // namespace partita

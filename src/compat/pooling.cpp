@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Poolings of the doors: as operators, as keys of a table, as calls.
+#include "src/compat/pooling.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "src/base/check.hpp"
+#include "src/base/hash.hpp"
+#include "src/base/text.hpp"
+#include "src/base/threads.hpp"
+#include "src/compile/compile.hpp"
+
+namespace partita::compat {
+namespace {
+
+constexpr uint64_t kOutput = 16;  ///< tensor id; inputs are numbered from 0
+
+logical_tensor described(uint64_t id, const View& view) { return {id, view.dtype, view.dims, view.strides}; }
+
+std::vector<int64_t> list(const Dims& dims) { return {dims.begin(), dims.end()}; }
+
+bool has_windows(OpKind kind) {
+  return kind != OpKind::AdaptiveAvgPoolBackward && kind != OpKind::MaxPoolIndicesBackward;
+}
+bool is_average(OpKind kind) { return kind == OpKind::AvgPool || kind == OpKind::AvgPoolBackward; }
+bool is_maximum(OpKind kind) { return kind == OpKind::MaxPool || kind == OpKind::MaxPoolBackward; }
+bool is_forward(OpKind kind) { return kind == OpKind::AvgPool || kind == OpKind::MaxPool; }
+
+void set_windows(op& o, const Pooling& p) {
+  o.set_attr(Attr::kernel, list(p.kernel)).set_attr(Attr::strides, list(p.strides));
+  o.set_attr(Attr::pads_begin, list(p.pads_begin)).set_attr(Attr::pads_end, list(p.pads_end));
+  if (p.ceil) o.set_attr(Attr::rounding_type, std::string("ceil"));
+  if (is_maximum(p.kind)) o.set_attr(Attr::dilations, list(p.dilations));
+  if (!is_average(p.kind)) return;
+  o.set_attr(Attr::exclude_pad, p.divisor == Divisor::valid);
+  if (p.divisor == Divisor::padded_box) o.set_attr(Attr::exclude_overhang, true);
+  if (p.divisor_override != 0) o.set_attr(Attr::divisor_override, p.divisor_override);
+}
+
+op operator_of(const Pooling& p) {
+  op o(0, p.kind);
+  o.set_attr(Attr::data_format, std::string("NCX"));
+  if (has_windows(p.kind)) set_windows(o, p);
+  if (p.kind == OpKind::MaxPoolIndicesBackward)
+    o.set_attr(Attr::index_base, std::string(p.index_base == IndexBase::plane ? "plane" : "tensor"));
+  if (!is_forward(p.kind) && p.kind != OpKind::MaxPoolBackward) o.set_attr(Attr::src_shape, list(p.output.dims));
+  for (int i = 0; i < p.input_count; ++i)
+    o.add_input(described(static_cast<uint64_t>(i), p.inputs[static_cast<size_t>(i)]));
+  o.add_output(described(kOutput, p.output));
+  return o;
+}
+
+/// What a program is looked up by: results of compilation depend on the number of threads.
+struct Key {
+  Pooling pooling;
+  int threads;
+  friend bool operator==(const Key&, const Key&) = default;
+};
+
+struct KeyHash {
+  size_t operator()(const Key& key) const {
+    const Pooling& p = key.pooling;
+    Hasher h;
+    h.add(static_cast<uint64_t>(p.kind)).add(static_cast<uint64_t>(p.output.dtype));
+    h.add(static_cast<uint64_t>(p.ceil) | static_cast<uint64_t>(p.divisor) << 8 |
+          static_cast<uint64_t>(key.threads) << 16);
+    for (const Dims* dims : {&p.kernel, &p.strides, &p.pads_begin, &p.output.dims, &p.inputs[0].dims})
+      for (int64_t d : *dims) h.add(static_cast<uint64_t>(d));
+    return h.value();
+  }
+};
+
+/// Programs by what they do. It is emptied when it has as many entries as the compiled-partition cache may have, where
+/// the programs themselves are kept by age.
+class Table {
+ public:
+  std::shared_ptr<const PoolingProgram> find(const Key& key) const {
+    const std::shared_lock lock(mutex_);
+    const auto at = programs_.find(key);
+    return at == programs_.end() ? nullptr : at->second;
+  }
+  void keep(const Key& key, std::shared_ptr<const PoolingProgram> program) {
+    const std::unique_lock lock(mutex_);
+    if (programs_.size() >= cache_capacity()) programs_.clear();
+    if (cache_capacity() > 0) programs_.insert_or_assign(key, std::move(program));
+  }
+
+ private:
+  mutable std::shared_mutex mutex_;
+  std::unordered_map<Key, std::shared_ptr<const PoolingProgram>, KeyHash> programs_;
+};
+
+Table& table() {
+  static Table the_table;
+  return the_table;
+}
+
+const engine& cpu() {
+  static const engine the_cpu;
+  return the_cpu;
+}
+
+const stream& default_stream() {
+  static const stream the_stream(cpu());
+  return the_stream;
+}
+
+}  // namespace
+
+View with_batch(View view) {
+  int64_t stride = 1;
+  for (int i = 0; i < view.dims.size(); ++i) stride = std::max(stride, view.dims[i] * view.strides[i]);
+  view.dims.insert(0, 1);
+  view.strides.insert(0, stride);
+  return view;
+}
+
+bool overlaps_itself(const View& view) {
+  std::vector<std::pair<int64_t, int64_t>> axes;  // stride, dim
+  for (int i = 0; i < view.dims.size(); ++i)
+    if (view.dims[i] > 1) axes.emplace_back(view.strides[i], view.dims[i]);
+  std::ranges::sort(axes);
+  int64_t reach = 0;  // of the axes with smaller strides
+  for (const auto& [stride, dim] : axes) {
+    if (stride <= reach) return true;
+    reach += stride * (dim - 1);
+  }
+  return false;
+}
+
+int64_t window_count(int64_t cells, int64_t kernel, int64_t stride, int64_t pad_begin, int64_t pad_end,
+                     int64_t dilation, LastWindow rule) {
+  const int64_t room = cells + pad_begin + pad_end - ((kernel - 1) * dilation + 1);
+  if (room < 0) return 0;
+  if (rule == LastWindow::dropped) return room / stride + 1;
+  const int64_t count = (room + stride - 1) / stride + 1;
+  return rule == LastWindow::kept_inside && (count - 1) * stride >= cells + pad_begin ? count - 1 : count;
+}
+
+Result<std::shared_ptr<const PoolingProgram>> PoolingProgram::of(const Pooling& pooling) {
+  const Key key{pooling, thread_count()};
+  if (auto found = table().find(key)) return found;
+  const op single = operator_of(pooling);
+  PT_ASSIGN(const partition alone, partition::of(single));
+  if (!alone.supported()) return fail(Code::unimplemented, alone.reason());
+  auto made = std::make_shared<PoolingProgram>();
+  PT_ASSIGN(made->compiled_, alone.compile(single.inputs, single.outputs, cpu()));
+  made->pooling_ = pooling;
+  std::ranges::copy(single.inputs, made->inputs_.begin());
+  made->output_ = single.outputs[0];
+  table().keep(key, made);
+  return std::shared_ptr<const PoolingProgram>(std::move(made));
+}
+
+Status PoolingProgram::execute(std::span<const void* const> inputs, void* output, void* scratchpad) const {
+  PT_ASSERT(static_cast<int>(inputs.size()) == pooling_.input_count);
+  if (reinterpret_cast<uintptr_t>(scratchpad) % 64 != 0) scratchpad = nullptr;
+  std::array<tensor, 2> in;
+  for (size_t i = 0; i < inputs.size(); ++i) in[i] = {inputs_[i], const_cast<void*>(inputs[i])};
+  const tensor out(output_, output);
+  return compiled_.execute(default_stream(), {in.data(), inputs.size()}, {&out, 1}, scratchpad);
+}
+
+}  // namespace partita::compat

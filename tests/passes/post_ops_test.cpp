@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands around products and runs inside their primitives: what is taken, and that results stay what the
+// references compute.
+#include <gtest/gtest.h>
+
+#include "src/base/text.hpp"
+#include "tests/support/compiled_run.hpp"
+#include "tests/support/random_problem.hpp"
+
+namespace partita::test {
+namespace {
+
+constexpr const char* kConvolution =
+    "= Convolution(%0: T[2,16,9,9], %1: T[24,16,3,3]) {strides=[1,1], pads_begin=[1,1], pads_end=[1,1], "
+    "dilations=[1,1], data_format=NCX, weights_format=OIX};";
+constexpr const char* kTransposed =
+    "= ConvTranspose(%0: T[2,9,9,16], %1: T[3,3,24,16]) {strides=[2,2], pads_begin=[1,1], pads_end=[1,1], "
+    "dilations=[1,1], data_format=NXC, weights_format=XOI};";
+constexpr const char* kMatmul = "= MatMul(%0: T[3,20,33], %1: T[3,33,40]);";
+
+std::string with_type(std::string text, std::string_view dtype) {
+  for (size_t at = text.find("T["); at != std::string::npos; at = text.find("T[", at + 1))
+    if (at > 0 && text[at - 1] == ' ') text.replace(at, 1, dtype);
+  return text;
+}
+
+void expect_one_step(const std::string& text, size_t steps = 1) {
+  const CompiledGraph g = compiled_graph(text, 2);
+  ASSERT_TRUE(g.executable);
+  EXPECT_EQ(g.executable->program.steps.size(), steps) << text << "\n" << g.steps();
+  EXPECT_EQ(g.difference(g.run()), "") << text << "\n" << g.steps();
+}
+
+TEST(post_ops, every_activation_behind_every_product) {
+  const char* activations[] = {"Abs(%3)",
+                               "Clamp(%3) {min=-0.5, max=0.75}",
+                               "Elu(%3) {alpha=0.5}",
+                               "Exp(%3)",
+                               "GELU(%3)",
+                               "GELU(%3) {mode=gelu_tanh}",
+                               "HardSigmoid(%3) {alpha=0.25, beta=0.5}",
+                               "HardSwish(%3)",
+                               "LeakyReLU(%3) {alpha=0.125}",
+                               "Mish(%3)",
+                               "ReLU(%3)",
+                               "Sigmoid(%3)",
+                               "SoftPlus(%3) {beta=2}",
+                               "Square(%3)",
+                               "Tanh(%3)"};
+  for (const char* product : {kConvolution, kTransposed, kMatmul})
+    for (const char* activation : activations)
+      expect_one_step(with_type(str("%3 ", product, " %4 = ", activation), "f32"));
+}
+
+TEST(post_ops, chains_with_operands_of_every_shape) {
+  expect_one_step(with_type(str("%3 ", kConvolution,
+                                "%4 = Add(%3, %8: f32[2,24,9,9]); %5 = ReLU(%4); %6 = Multiply(%5,"
+                                " %9: f32[1,24,1,1]); %7 = Maximum(%6, %10: f32[1])"),
+                            "f32"));
+  expect_one_step(with_type(str("%3 ", kMatmul,
+                                "%4 = Divide(%3, %8: f32[1]); %5 = Add(%4, %9: f32[20,40]); %6 = "
+                                "Subtract(%10: f32[3,20,40], %5); %7 = Minimum(%6, %11: f32[40])"),
+                            "f32"));
+  expect_one_step(
+      with_type(str("%3 ", kConvolution, "%4 = Sigmoid(%3); %5 = Multiply(%3, %4); %6 = Add(%5, %5)"), "f32"),
+      2);  // a value added to itself is no post-operation
+}
+
+TEST(post_ops, batch_norm_behind_a_convolution_needs_one_small_loop) {
+  expect_one_step(with_type(str("%3 ", kConvolution,
+                                "%4 = BatchNormInference(%3, %5: f32[24], %6: f32[24], %7: f32[24],"
+                                " %8: f32[24]) {epsilon=0.001, data_format=NCX}; %9 = ReLU(%4)"),
+                            "f32"),
+                  2);
+}
+
+TEST(post_ops, integers_are_multiplied_as_integers) {
+  const char* quantized =
+      "%10: f32 = Dequantize(%0: u8[4,20,64]) {scales=[0.02], zps=[7], qtype=per_tensor};"
+      "%11: f32 = Dequantize(%1: s8[64,32]) {scales=LIST, zps=ZEROS, qtype=per_channel, axis=1};"
+      "%12 = MatMul(%10, %11, %2: f32[32]); %13 = ReLU(%12);"
+      "%14: f32 = Dequantize(%3: s8[4,20,32]) {scales=[0.05], zps=[3], qtype=per_tensor};"
+      "%15 = Add(%13, %14); %16: u8 = Quantize(%15) {scales=[0.1], zps=[100], qtype=per_tensor}";
+  std::string text = quantized, list = "[", zeros = "[";
+  for (int i = 0; i < 32; ++i) {
+    list += str(i ? "," : "", 0.01 + 0.001 * i);
+    zeros += i ? ",0" : "0";
+  }
+  text.replace(text.find("LIST"), 4, list + "]");
+  text.replace(text.find("ZEROS"), 5, zeros + "]");
+  const CompiledGraph g = compiled_graph(text, 2);
+  EXPECT_EQ(g.difference(g.run()), "") << g.steps();
+  if (machine_isa() == Isa::avx512) {
+    EXPECT_EQ(g.executable->program.steps.size(), 1u) << g.steps();
+  }
+}
+
+TEST(post_ops, quantized_convolutions) {
+  for (const char* zero : {"0", "5"}) {
+    const CompiledGraph g = compiled_graph(
+        str("%10: f32 = Dequantize(%0: u8[2,9,9,16]) {scales=[0.02], zps=[", zero,
+            "], qtype=per_tensor};"
+            "%11: f32 = Dequantize(%1: s8[3,3,16,24]) {scales=[0.03], zps=[0], qtype=per_tensor};"
+            "%12 = Convolution(%10, %11) {strides=[1,1], pads_begin=[1,1], pads_end=[1,1], dilations=[1,1], "
+            "data_format=NXC, weights_format=XIO};"
+            "%13 = BiasAdd(%12, %2: f32[24]) {data_format=NXC}; %14 = ReLU(%13);"
+            "%15: s8 = Quantize(%14) {scales=[0.1], zps=[-3], qtype=per_tensor}"),
+        2);
+    EXPECT_EQ(g.difference(g.run()), "") << g.steps();
+    if (machine_isa() == Isa::avx512) {
+      EXPECT_EQ(g.executable->program.steps.size(), 1u) << g.steps();
+    }
+  }
+}
+
+TEST(post_ops, a_narrow_tensor_with_two_readers_is_still_multiplied_as_it_is) {
+  const CompiledGraph g = compiled_graph(
+      "%10: f32 = Dequantize(%0: u8[20,32]) {scales=[0.02], zps=[3], qtype=per_tensor};"
+      "%11: f32 = Dequantize(%1: s8[32,32]) {scales=[0.03], zps=[0], qtype=per_tensor};"
+      "%12 = MatMul(%10, %11); %13 = Tanh(%10); %14 = Multiply(%12, %13)",
+      2);
+  EXPECT_EQ(g.difference(g.run()), "") << g.steps();
+}
+
+/// A random chain of element-wise operators behind a product.
+std::string random_chain(Random& random) {
+  const char* products[] = {kConvolution, kTransposed, kMatmul};
+  const auto which = random.whole(0, 2);
+  const char* dtypes[] = {"f32", "bf16", "f16"};
+  const std::string dtype = dtypes[random.whole(0, 2)];
+  const std::string whole = which == 0 ? "[2,24,9,9]" : which == 1 ? "[2,17,17,24]" : "[3,20,40]";
+  const std::string channel = which == 0 ? "[1,24,1,1]" : which == 1 ? "[24]" : "[40]";
+  std::string text = with_type(str("%3 ", products[which]), dtype);
+  const char* unary[] = {"ReLU", "Sigmoid", "Tanh", "Abs", "HardSwish", "GELU", "Square"};
+  const char* binary[] = {"Add", "Multiply", "Subtract", "Maximum", "Minimum"};
+  int last = 3, operand = 30;
+  for (auto n = random.whole(1, 6); n > 0; --n, ++last) {
+    const auto kind = random.whole(0, 3);
+    if (kind < 2) {
+      text += str("%", last + 1, " = ", unary[random.whole(0, 6)], "(%", last, ");");
+      continue;
+    }
+    const std::string other = str("%", operand++, ": ", dtype, kind == 2 ? whole : channel);
+    const bool swapped = random.whole(0, 1) == 1;
+    text += str("%", last + 1, ": ", dtype, " = ", binary[random.whole(0, 4)], "(", swapped ? other : str("%", last),
+                ", ", swapped ? str("%", last) : other, ");");
+  }
+  return text;
+}
+
+TEST(post_ops, random_chains_are_what_the_references_compute) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    const std::string text = random_chain(random);
+    SCOPED_TRACE(str("seed ", seed, ": ", text));
+    const CompiledGraph g = compiled_graph(text, static_cast<int>(random.whole(1, 3)), seed);
+    ASSERT_TRUE(g.executable);
+    ASSERT_EQ(g.difference(g.run()), "") << g.steps();
+  }
+}
+
+}  // namespace
+}  // namespace partita::test

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps that run tile by tile: what is taken, how much memory it needs, and that it changes no result.
+#include <gtest/gtest.h>
+
+#include "src/base/text.hpp"
+#include "tests/support/compiled_run.hpp"
+#include "tests/support/random_problem.hpp"
+
+namespace partita::test {
+namespace {
+
+/// Attention on [b, h, s, d] with keys of the same length.
+std::string attention(int b, int h, int s, int d, const char* dtype, const char* between = "") {
+  const std::string q = str("[", b, ",", h, ",", s, ",", d, "]");
+  return str("%3 = MatMul(%0: ", dtype, q, ", %1: ", dtype, q, ") {transpose_b=true}; %4 = Divide(%3, %5: ", dtype,
+             "[1]); ", between[0] ? between : str("%6 = Add(%4, %7: ", dtype, "[", b, ",1,1,", s, "]);"),
+             " %8 = SoftMax(%6) {axis=-1}; %9 = MatMul(%8, %2: ", dtype, q, ")");
+}
+
+size_t score_bytes(int b, int h, int s, Dtype dtype) {
+  return static_cast<size_t>(b) * static_cast<size_t>(h) * static_cast<size_t>(s) * static_cast<size_t>(s) *
+         (dtype == Dtype::f32 ? 4 : 2);
+}
+
+bool is_tiled(const CompiledGraph& g) {
+  return g.executable->program.steps.size() == 1 && g.executable->program.steps[0].problem.step == StepKind::tiles;
+}
+
+TEST(tile, attention_is_one_step_that_never_holds_the_scores) {
+  const CompiledGraph g = compiled_graph(attention(2, 4, 160, 32, "f32"), 2);
+  EXPECT_TRUE(is_tiled(g)) << g.steps();
+  EXPECT_LT(g.executable->program.arena_bytes, score_bytes(2, 4, 160, Dtype::f32)) << g.steps();
+  EXPECT_EQ(g.difference(g.run()), "") << g.steps();
+}
+
+TEST(tile, the_number_of_threads_changes_no_bit) {
+  for (const char* dtype : {"f32", "bf16", "f16"}) {
+    const std::string text = attention(1, 3, 203, 16, dtype);
+    const CompiledGraph one = compiled_graph(text, 1);
+    ASSERT_TRUE(is_tiled(one)) << one.steps();
+    const Tensors expected = one.run();
+    EXPECT_EQ(one.difference(expected), "") << one.steps();
+    for (int threads : {2, 3, 8}) {
+      const CompiledGraph more = compiled_graph(text, threads);
+      EXPECT_EQ(bit_difference(more.run(), expected), "") << dtype << " " << threads;
+      EXPECT_EQ(bit_difference(more.run(1, true), expected), "") << dtype << " " << threads;
+    }
+  }
+}
+
+TEST(tile, a_causal_mask_counts_in_the_whole_matrix) {
+  const char* causal =
+      "%10: s32 = GenIndex(%4) {axis=-2}; %11: s32 = GenIndex(%4) {axis=-1}; %12: boolean = GreaterEqual(%10, %11); "
+      "%6: f32 = Select(%12, %4, %13: f32[1]);";
+  const CompiledGraph g = compiled_graph(attention(1, 2, 277, 16, "f32", causal), 2);
+  EXPECT_TRUE(is_tiled(g)) << g.steps();
+  EXPECT_EQ(g.difference(g.run()), "") << g.steps();
+}
+
+TEST(tile, dropout_draws_the_numbers_of_the_whole_matrix) {
+  const char* dropped =
+      "%3 = MatMul(%0: f32[2,3,150,16], %1: f32[2,3,150,16]) {transpose_b=true}; %4 = SoftMax(%3) {axis=-1};"
+      "%9 = Dropout(%4, %5: s64[1], %6: s64[1], %7: f32[1]); %8 = MatMul(%9, %2: f32[2,3,150,16])";
+  const CompiledGraph g = compiled_graph(dropped, 2);
+  EXPECT_TRUE(is_tiled(g)) << g.steps();
+  EXPECT_EQ(g.difference(g.run()), "") << g.steps();
+}
+
+TEST(tile, grouped_queries_and_a_transposed_result) {
+  const CompiledGraph g = compiled_graph(
+      "%3 = StaticReshape(%0: f32[2,4,96,16]) {shape=[2,2,2,96,16], special_zero=false};"
+      "%4 = StaticReshape(%1: f32[2,2,96,16]) {shape=[2,2,1,96,16], special_zero=false};"
+      "%5 = StaticReshape(%2: f32[2,2,96,16]) {shape=[2,2,1,96,16], special_zero=false};"
+      "%6 = MatMul(%3, %4) {transpose_b=true}; %7 = SoftMax(%6) {axis=-1}; %8 = MatMul(%7, %5);"
+      "%9 = StaticTranspose(%8) {order=[0,3,1,2,4]}",
+      2);
+  EXPECT_TRUE(is_tiled(g)) << g.steps();
+  EXPECT_EQ(g.difference(g.run()), "") << g.steps();
+}
+
+TEST(tile, attention_backward_is_cut_along_batch_and_heads) {
+  const CompiledGraph g = compiled_graph(
+      "%20 = MatMul(%0: f32[2,3,112,16], %1: f32[2,3,112,16]) {transpose_b=true};"
+      "%21 = Subtract(%20, %2: f32[2,3,112,1]); %22 = Exp(%21);"
+      "%23 = MatMul(%22, %3: f32[2,3,112,16]) {transpose_a=true};"
+      "%24 = MatMul(%3, %4: f32[2,3,112,16]) {transpose_b=true};"
+      "%25 = Subtract(%24, %5: f32[2,3,112,1]); %26 = Multiply(%25, %22);"
+      "%27 = MatMul(%26, %1); %28 = MatMul(%26, %0) {transpose_a=true}",
+      2);
+  EXPECT_TRUE(is_tiled(g)) << g.steps();
+  EXPECT_LT(g.executable->program.arena_bytes, 2 * score_bytes(2, 3, 112, Dtype::f32)) << g.steps();
+  EXPECT_EQ(g.difference(g.run()), "") << g.steps();
+}
+
+TEST(tile, quantized_attention) {
+  const CompiledGraph g = compiled_graph(
+      "%10: f32 = Dequantize(%0: u8[1,4,160,32]) {scales=[0.02], zps=[128], qtype=per_tensor};"
+      "%11: f32 = Dequantize(%1: s8[1,4,160,32]) {scales=[0.02], zps=[0], qtype=per_tensor};"
+      "%12 = MatMul(%10, %11) {transpose_b=true}; %13 = SoftMax(%12) {axis=-1};"
+      "%14: u8 = Quantize(%13) {scales=[0.004], zps=[0], qtype=per_tensor};"
+      "%15: f32 = Dequantize(%14) {scales=[0.004], zps=[0], qtype=per_tensor};"
+      "%16: f32 = Dequantize(%2: s8[1,4,160,32]) {scales=[0.02], zps=[0], qtype=per_tensor};"
+      "%17 = MatMul(%15, %16); %18: u8 = Quantize(%17) {scales=[0.02], zps=[128], qtype=per_tensor}",
+      2);
+  EXPECT_TRUE(is_tiled(g)) << g.steps();
+  EXPECT_EQ(g.difference(g.run()), "") << g.steps();
+}
+
+TEST(tile, strided_inputs_are_read_where_they_lie) {
+  // heads between rows and columns, as projections leave them
+  const CompiledGraph g = compiled_graph(
+      "%3 = StaticTranspose(%0: f32[2,100,4,16]) {order=[0,2,1,3]};"
+      "%4 = StaticTranspose(%1: f32[2,100,4,16]) {order=[0,2,3,1]};"
+      "%5 = StaticTranspose(%2: f32[2,100,4,16]) {order=[0,2,1,3]};"
+      "%6 = MatMul(%3, %4); %7 = SoftMax(%6) {axis=-1}; %8 = MatMul(%7, %5);"
+      "%9 = StaticTranspose(%8) {order=[0,2,1,3]}",
+      2);
+  EXPECT_TRUE(is_tiled(g)) << g.steps();
+  EXPECT_EQ(g.difference(g.run()), "") << g.steps();
+}
+
+TEST(tile, small_values_and_sums_over_all_rows_stay_whole) {
+  const CompiledGraph small = compiled_graph(attention(1, 2, 16, 8, "f32"), 2);
+  EXPECT_FALSE(is_tiled(small)) << small.steps();
+  EXPECT_EQ(small.difference(small.run()), "");
+  // rows of the first product are what the second one sums over, and softmax needs whole rows
+  const CompiledGraph summed = compiled_graph(
+      "%3 = MatMul(%0: f32[400,16], %1: f32[16,300]); %4 = SoftMax(%3) {axis=-1}; %5 = MatMul(%4, %2: f32[400,8]) "
+      "{transpose_a=true}",
+      2);
+  EXPECT_FALSE(is_tiled(summed)) << summed.steps();
+  EXPECT_EQ(summed.difference(summed.run()), "");
+}
+
+TEST(tile, a_gated_mlp_is_cut_along_its_rows) {
+  const CompiledGraph g = compiled_graph(
+      "%5 = MatMul(%0: f32[700,32], %1: f32[32,150]); %6 = MatMul(%0, %2: f32[32,150]); %7 = Sigmoid(%6);"
+      "%8 = Multiply(%6, %7); %9 = Multiply(%8, %5); %10 = MatMul(%9, %3: f32[150,32])",
+      2);
+  EXPECT_TRUE(is_tiled(g)) << g.steps();
+  EXPECT_EQ(g.difference(g.run()), "") << g.steps();
+}
+
+TEST(tile, random_attention_is_what_the_references_compute) {
+  for (uint64_t seed = 1; seed <= 25; ++seed) {
+    SCOPED_TRACE(str("seed ", seed));
+    Random random(seed);
+    const int b = static_cast<int>(random.whole(1, 2)), h = static_cast<int>(random.whole(1, 4));
+    const int s = static_cast<int>(random.whole(60, 300)), d = static_cast<int>(random.whole(1, 40));
+    const char* dtypes[] = {"f32", "bf16", "f16"};
+    const CompiledGraph g =
+        compiled_graph(attention(b, h, s, d, dtypes[random.whole(0, 2)]), static_cast<int>(random.whole(1, 3)), seed);
+    ASSERT_EQ(g.difference(g.run()), "") << g.steps();
+  }
+}
+
+}  // namespace
+}  // namespace partita::test
