@@ -14,17 +14,22 @@ target_include_directories(partita_dnnl_graph PRIVATE include ${PROJECT_SOURCE_D
 target_compile_definitions(partita_dnnl_graph PRIVATE PARTITA_VERSION="${PROJECT_VERSION}")
 target_link_libraries(partita_dnnl_graph PRIVATE ${header_dependencies} OpenMP::OpenMP_CXX ${CMAKE_DL_LIBS})
 target_link_options(partita_dnnl_graph PRIVATE -Wl,--version-script=${dnnl_graph_exports} -Wl,-Bsymbolic
-                    -Wl,--exclude-libs,ALL)
+                    -Wl,--exclude-libs,ALL -Wl,-z,noexecstack)   # oneDNN has assembly that does not say so itself
 if(NOT PARTITA_SANITIZE)
   target_link_options(partita_dnnl_graph PRIVATE -Wl,-z,defs)   # sanitizers come with the executable
 endif()
 
+# The archive beside the shared library; of the same version, for its headers are used.
 get_target_property(onednn_library DNNL::dnnl LOCATION)
-cmake_path(REPLACE_FILENAME onednn_library libdnnl.a OUTPUT_VARIABLE onednn_archive)
-if(EXISTS ${onednn_archive})
-  target_link_libraries(partita_dnnl_graph PRIVATE ${onednn_archive})
+cmake_path(GET onednn_library PARENT_PATH onednn_folder)
+if(NOT PARTITA_ONEDNN_ARCHIVE OR NOT EXISTS ${PARTITA_ONEDNN_ARCHIVE})
+  unset(PARTITA_ONEDNN_ARCHIVE CACHE)
+endif()
+find_file(PARTITA_ONEDNN_ARCHIVE libdnnl.a PATHS ${onednn_folder} NO_DEFAULT_PATH DOC "oneDNN as a static library")
+if(PARTITA_ONEDNN_ARCHIVE)
+  target_link_libraries(partita_dnnl_graph PRIVATE ${PARTITA_ONEDNN_ARCHIVE})
 else()
-  message(STATUS "libpartita_dnnl_graph.so: no ${onednn_archive}, so it shares the process's libdnnl")
+  message(STATUS "libpartita_dnnl_graph.so: no libdnnl.a in ${onednn_folder}, so it shares the process's libdnnl")
   target_link_libraries(partita_dnnl_graph PRIVATE DNNL::dnnl)
 endif()
 

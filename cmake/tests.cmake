@@ -95,7 +95,7 @@ add_test(NAME compat.dnnl_graph_from_c COMMAND dnnl_graph_c_test)
 add_test(NAME compat.dnnl_graph_dump_variable
          COMMAND ${PROJECT_SOURCE_DIR}/tests/compat/dnnl_graph/dump_variable.sh $<TARGET_FILE:dnnl_graph_c_test>)
 set(c_programs dnnl_graph_c_test)
-if(EXISTS ${onednn_archive})
+if(PARTITA_ONEDNN_ARCHIVE)
   add_executable(dnnl_graph_no_libdnnl_test tests/compat/dnnl_graph/no_libdnnl_test.c)
   target_link_libraries(dnnl_graph_no_libdnnl_test PRIVATE partita_dnnl_graph)
   add_test(NAME compat.dnnl_graph_without_libdnnl COMMAND dnnl_graph_no_libdnnl_test)

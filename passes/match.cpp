@@ -46,6 +46,27 @@ class Matcher {
   }
   bool free(int op_index) const { return groups_.of[static_cast<size_t>(op_index)] < 0 && !matched(op_index); }
 
+  /// Texts that are made only where a reason is kept: nearly all refusals are nobody's reading.
+  struct PlaceText {
+    const op& of;
+    friend std::ostream& operator<<(std::ostream& out, const PlaceText& t) { return out << partita::place_of(t.of); }
+  };
+  struct KindsText {
+    OpSet kinds;
+    friend std::ostream& operator<<(std::ostream& out, const KindsText& t) { return out << partita::text_of(t.kinds); }
+  };
+  struct ProducerText {
+    const FinalGraph& graph;
+    const Value& value;
+    friend std::ostream& operator<<(std::ostream& out, const ProducerText& t) {
+      if (t.value.producer < 0) return out << "tensor " << t.value.desc.id;
+      return out << partita::place_of(t.graph.ops[static_cast<size_t>(t.value.producer)]);
+    }
+  };
+  static PlaceText place_of(const op& o) { return {o}; }
+  static KindsText text_of(OpSet kinds) { return {kinds}; }
+  ProducerText producer_text(int v) const { return {graph_, value(v)}; }
+
   /// Keeps the reason of the attempt that got furthest; of several the last, for what is optional is tried first.
   template <class... Parts>
   bool refuse(const Parts&... parts) {
@@ -211,11 +232,6 @@ class Matcher {
     if (next(v)) return true;
     match_.bound.pop_back();
     return false;
-  }
-
-  std::string producer_text(int v) const {
-    const int p = value(v).producer;
-    return p < 0 ? str("tensor ", value(v).desc.id) : place_of(at(p));
   }
 
   /// The rules of every fusion.
