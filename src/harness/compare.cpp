@@ -77,11 +77,15 @@ double tolerance_of(FpMath fpmath) {
 double tolerance_of(const Partition& partition) {
   double tolerance = tolerance_of(partition.fpmath);
   bool quantized = false;
+  int products = 0;
   for (const op& o : partition.ops) {
+    products += o.kind == OpKind::MatMul || o.kind == OpKind::Convolution;
     for (const auto* side : {&o.inputs, &o.outputs})
       for (const logical_tensor& t : *side) tolerance = std::max(tolerance, tolerance_of(t.dtype));
     quantized = quantized || o.kind == OpKind::Quantize || o.kind == OpKind::DynamicQuantize;
   }
+  // A product's inner results are not rounded where its post-ops read them; each further product carries that on.
+  if (products > 1) tolerance *= 1 + 0.5 * (products - 1);
   // A value near the middle between two integers may round either way, and travels on as a whole step.
   return quantized && partition.ops.size() > 1 ? std::max(tolerance, 5e-2) : tolerance;
 }

@@ -120,7 +120,12 @@ Result<std::vector<int64_t>> shape_content(const FinalGraph& graph, const Use& u
 
 /// Indices name cells of their own batch item and channel; some windows have none.
 void fill_indices(const op& o, const Attrs& attrs, uint64_t seed, Storage& storage) {
-  const Dims narrow = storage.desc.dims, wide = o.outputs[0].shape_known() ? o.outputs[0].dims : narrow;
+  const Dims narrow = storage.desc.dims;
+  Dims wide = narrow;
+  if (o.outputs[0].shape_known())
+    wide = o.outputs[0].dims;
+  else if (attrs.has(Attr::src_shape))
+    wide = Dims(std::span<const int64_t>(attrs.ints(Attr::src_shape)));
   const Problem problem{.step = StepKind::max_pool_indices_backward,
                         .op = OpKind::MaxPoolIndicesBackward,
                         .attrs = attrs,
