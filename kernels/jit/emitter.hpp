@@ -2,13 +2,12 @@
 // Emitter: machine code for lane operations, the same text for AVX2 and AVX-512.
 #pragma once
 
-#include <xbyak/xbyak.h>
-
 #include <cstdint>
 #include <map>
 #include <memory>
 
 #include "kernels/jit/lanes.hpp"
+#include "kernels/jit/xbyak.hpp"
 #include "kernels/kernel.hpp"
 
 namespace partita::jit {

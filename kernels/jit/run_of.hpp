@@ -2,12 +2,11 @@
 // Making of generated kernels: failures of the code generator become a Status.
 #pragma once
 
-#include <xbyak/xbyak.h>
-
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "kernels/jit/xbyak.hpp"
 #include "kernels/kernel.hpp"
 
 namespace partita::jit {

@@ -188,6 +188,30 @@ TEST(dnnl_graph_execute, refuses) {
   EXPECT_EQ(d.out[0], -7);
 }
 
+/// Partita's copy of oneDNN generates code, too; nothing of it may be mixed up with Partita's or with the libdnnl
+/// beside.
+TEST(dnnl_graph_execute, runs_primitives_of_its_own_onednn) {
+  const Engine engine = make_engine();
+  const Stream stream = make_stream(engine);
+  const Lt x_desc = lt(0, {2, 3, 32, 32}), w_desc = lt(1, {16, 3, 3, 3}), y_desc = lt(2, {2, 16, 32, 32});
+  const Op op = make_op(1, dnnl_graph_op_convolution, {x_desc, w_desc}, {y_desc});
+  const int64_t ones[] = {1, 1};
+  for (auto attr : {dnnl_graph_op_attr_strides, dnnl_graph_op_attr_dilations, dnnl_graph_op_attr_pads_begin,
+                    dnnl_graph_op_attr_pads_end})
+    ASSERT_EQ(dnnl_graph_op_set_attr_s64(op.get(), attr, ones, 2), dnnl_success);
+  ASSERT_EQ(dnnl_graph_op_set_attr_str(op.get(), dnnl_graph_op_attr_data_format, "NCX", 1), dnnl_success);
+  ASSERT_EQ(dnnl_graph_op_set_attr_str(op.get(), dnnl_graph_op_attr_weights_format, "OIX", 1), dnnl_success);
+  const PartitionHandle p = partition_of(op);
+  const Compiled c = make_compiled(p);
+  ASSERT_STATUS(compile(p, c, {x_desc, w_desc}, {y_desc}, engine), dnnl_success);
+  std::vector<float> x(2 * 3 * 32 * 32, 1), w(16 * 27, 1), y(2 * 16 * 32 * 32);
+  const Tensor from = make_tensor(x_desc, engine, x.data()), weights = make_tensor(w_desc, engine, w.data());
+  const Tensor to = make_tensor(y_desc, engine, y.data());
+  ASSERT_STATUS(execute(c, stream, {&from, &weights}, {&to}), dnnl_success);
+  EXPECT_EQ(y[0], 12) << "a corner";
+  EXPECT_EQ(y[33], 27);
+}
+
 std::atomic<int> taken = 0, given_back = 0;
 std::atomic<bool> memory_is_left = true;
 void* counting_malloc(size_t size, size_t alignment) {
