@@ -178,8 +178,8 @@ TEST(ascend_gradient, adds_overlapping_16_bit_shares_in_f32) {
 TEST(ascend_gradient, takes_more_channels_than_some_devices_count) {
   Random random(7);
   Case c;
-  c.p.source = {1, 65537, 2, 2};
-  c.p.kernel = c.p.strides = {2, 2};
+  c.p.source = {1, 65537, 1, 2};
+  c.p.kernel = c.p.strides = {1, 2};
   c.p.pads_begin = c.p.pads_end = {0, 0};
   c.p.dilations = {1, 1};
   c.p.pooled = {1, 65537, 1, 1};
