@@ -13,6 +13,16 @@ endfunction()
 door_tests(ascend partita::ascend)
 door_tests(infiniop partita::infiniop)
 
+# Clients may be written in C.
+foreach(name ascend infiniop)
+  set(folder ${PROJECT_SOURCE_DIR}/include/partita/compat/${name})
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${folder}/*.h)
+  list(TRANSFORM headers PREPEND "-include")
+  add_test(NAME compat_${name}.headers_are_c
+           COMMAND ${CMAKE_CXX_COMPILER} -x c -std=c11 -fsyntax-only -Wall -Wextra -Wpedantic -Werror ${headers}
+                   /dev/null)
+endforeach()
+
 # What of the operators needs no ONNX Runtime is tested everywhere, the sessions where Python has it.
 door_tests(onnxruntime)
 target_sources(compat_onnxruntime_tests PRIVATE src/compat/onnxruntime/pool_gradient.cpp

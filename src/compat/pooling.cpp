@@ -111,15 +111,26 @@ const stream& default_stream() {
 
 }  // namespace
 
+std::optional<int64_t> last_place(const Dims& dims, const Dims& strides) {
+  if (std::ranges::count(dims, 0) > 0) return 0;
+  int64_t last = 0;
+  for (int i = 0; i < dims.size(); ++i) {
+    int64_t reach = 0;
+    if (__builtin_mul_overflow(dims[i] - 1, strides[i], &reach) || __builtin_add_overflow(last, reach, &last))
+      return {};
+  }
+  return last < int64_t{1} << 62 ? std::optional(last) : std::nullopt;
+}
+
 View with_batch(View view) {
-  int64_t stride = 1;
-  for (int i = 0; i < view.dims.size(); ++i) stride = std::max(stride, view.dims[i] * view.strides[i]);
+  const int64_t stride = last_place(view.dims, view.strides).value_or(0) + 1;
   view.dims.insert(0, 1);
   view.strides.insert(0, stride);
   return view;
 }
 
 bool overlaps_itself(const View& view) {
+  if (view.empty()) return false;
   std::vector<std::pair<int64_t, int64_t>> axes;  // stride, dim
   for (int i = 0; i < view.dims.size(); ++i)
     if (view.dims[i] > 1) axes.emplace_back(view.strides[i], view.dims[i]);

@@ -24,16 +24,22 @@ std::string misfit(const int64_t* dims, uint64_t rank, const int64_t* strides, i
   if (aclDataTypeSize(type) == 0) return str("unknown data type ", static_cast<int>(type));
   if (offset < 0) return str("the offset must not be negative, got ", offset);
   // Negative dims are left to the operator, which names them; such a tensor has no last element.
-  int64_t last = offset, room = 1;
-  bool empty = false;
+  int64_t room = 1, elements = 1;
+  bool empty = false, huge = false;
   for (uint64_t i = 0; i < rank; ++i) {
     if (strides && strides[i] < 0) return str("stride[", i, "] must not be negative, got ", strides[i]);
     empty = empty || dims[i] <= 0;
-    if (strides && dims[i] > 0) last += (dims[i] - 1) * strides[i];
+    huge = huge || __builtin_mul_overflow(elements, dims[i], &elements);
   }
-  if (empty || !strides) return {};
-  for (uint64_t i = 0; i < storage_rank; ++i) room *= storage[i];
-  if (last >= room) return str("the view ends at element ", last, ", its storage has ", room, " elements");
+  if (empty) return {};
+  if (huge) return str("there is no memory for [", text_of(Dims(std::span(dims, rank))), "]");
+  const Dims view(std::span(dims, rank));
+  const Dims steps = strides ? Dims(std::span(strides, rank)) : dense_strides(view);
+  for (uint64_t i = 0; i < storage_rank; ++i)
+    if (storage[i] < 0 || __builtin_mul_overflow(room, storage[i], &room))
+      return str("the storage's dims make no size: ", text_of(Dims(std::span(storage, storage_rank))));
+  const std::optional<int64_t> last = compat::last_place(view, steps);
+  if (!last || *last >= room - offset) return str("the view ends behind the ", room, " elements of its storage");
   return {};
 }
 

@@ -70,7 +70,8 @@ infiniStatus_t create(OpKind kind, const InfiniopHandle* handle, Descriptor* res
   for (Tensor t : {source, pooled, output}) {
     if (dtype_of(t->type) == Dtype::undef || t->type != source->type) return INFINI_STATUS_BAD_TENSOR_DTYPE;
     if (t->dims.size() < 3 || t->dims.size() > 5) return INFINI_STATUS_BAD_TENSOR_SHAPE;
-    if (std::ranges::any_of(t->strides, [](int64_t s) { return s < 0; })) return INFINI_STATUS_BAD_TENSOR_STRIDES;
+    if (std::ranges::any_of(t->strides, [](int64_t s) { return s < 0; }) || !last_place(t->dims, t->strides))
+      return INFINI_STATUS_BAD_TENSOR_STRIDES;
   }
   Pooling p;
   p.kind = kind;

@@ -175,6 +175,17 @@ TEST(ascend_gradient, adds_overlapping_16_bit_shares_in_f32) {
   for (Dtype dtype : {Dtype::f16, Dtype::bf16}) EXPECT_EQ(average_difference(c, dtype, random), "") << name_of(dtype);
 }
 
+TEST(ascend_gradient, takes_more_channels_than_some_devices_count) {
+  Random random(7);
+  Case c;
+  c.p.source = {1, 65537, 1, 2};
+  c.p.kernel = c.p.strides = {1, 2};
+  c.p.pads_begin = c.p.pads_end = {0, 0};
+  c.p.dilations = {1, 1};
+  c.p.pooled = {1, 65537, 1, 1};
+  EXPECT_EQ(average_difference(c, Dtype::f32, random), "");
+}
+
 TEST(ascend_gradient, of_adaptive_bins_is_what_the_definition_says) {
   Random random(std::random_device{}());
   for (int round = 0; round < 60; ++round) {

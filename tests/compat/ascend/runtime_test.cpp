@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
 #include <thread>
 
 #include "aclnn/aclnn_base.h"
@@ -101,7 +102,10 @@ TEST(ascend_objects, are_not_made_where_they_make_no_sense) {
   EXPECT_TRUE(made(dims, 2, ACL_FLOAT, nullptr, 0));
   EXPECT_TRUE(made(nullptr, 0, ACL_FLOAT, nullptr, 0));
   EXPECT_FALSE(made(dims, 2, ACL_FLOAT, wide, 0));
-  EXPECT_EQ(last_error(), "aclCreateTensor: the view ends at element 6, its storage has 6 elements");
+  EXPECT_EQ(last_error(), "aclCreateTensor: the view ends behind the 6 elements of its storage");
+  const int64_t far[] = {int64_t{1} << 62, int64_t{1} << 62};
+  EXPECT_FALSE(made(dims, 2, ACL_FLOAT, far, 0));
+  EXPECT_FALSE(made(dims, 2, ACL_FLOAT, strides, std::numeric_limits<int64_t>::max()));
   EXPECT_FALSE(made(dims, 2, ACL_FLOAT, strides, 1));
   EXPECT_FALSE(made(dims, 2, ACL_FLOAT, strides, -1));
   EXPECT_FALSE(made(dims, 2, ACL_FLOAT, backward, 0));

@@ -70,6 +70,8 @@ const Row kRows[] = {
   {"window_too_large", [](Creation& c) { c.kernel = {5, 5}; c.gradient = {1, 2, 0, 0}; },
    INFINI_STATUS_BAD_TENSOR_SHAPE},
   {"negative_strides", [](Creation& c) { c.gradient_strides = {8, 4, 2, -1}; }, INFINI_STATUS_BAD_TENSOR_STRIDES},
+  {"strides_beyond_memory", [](Creation& c) { c.gradient_strides = {8, 4, int64_t{1} << 62, 1}; },
+   INFINI_STATUS_BAD_TENSOR_STRIDES},
   {"result_shares_memory", [](Creation& c) { c.result_strides = {32, 16, 1, 1}; }, INFINI_STATUS_BAD_TENSOR_STRIDES},
   {"repeated_gradient", [](Creation& c) { c.gradient_strides = {0, 0, 0, 0}; }, INFINI_STATUS_SUCCESS},
 };
