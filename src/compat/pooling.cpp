@@ -54,15 +54,27 @@ op operator_of(const Pooling& p) {
   return o;
 }
 
-/// What a program is looked up by: results of compilation depend on the number of threads.
+/// What a program is looked up by, where it lies: results of compilation depend on the number of threads.
+struct Request {
+  const Pooling& pooling;
+  int threads;
+};
+
+/// The same, kept.
 struct Key {
   Pooling pooling;
   int threads;
-  friend bool operator==(const Key&, const Key&) = default;
+  operator Request() const { return {pooling, threads}; }
+};
+
+struct KeyEqual {
+  using is_transparent = void;
+  bool operator()(const Request& a, const Request& b) const { return a.threads == b.threads && a.pooling == b.pooling; }
 };
 
 struct KeyHash {
-  size_t operator()(const Key& key) const {
+  using is_transparent = void;
+  size_t operator()(const Request& key) const {
     const Pooling& p = key.pooling;
     Hasher h;
     h.add(static_cast<uint64_t>(p.kind)).add(static_cast<uint64_t>(p.output.dtype));
@@ -78,20 +90,20 @@ struct KeyHash {
 /// the programs themselves are kept by age.
 class Table {
  public:
-  std::shared_ptr<const PoolingProgram> find(const Key& key) const {
+  std::shared_ptr<const PoolingProgram> find(const Request& key) const {
     const std::shared_lock lock(mutex_);
     const auto at = programs_.find(key);
     return at == programs_.end() ? nullptr : at->second;
   }
-  void keep(const Key& key, std::shared_ptr<const PoolingProgram> program) {
+  void keep(const Request& key, std::shared_ptr<const PoolingProgram> program) {
     const std::unique_lock lock(mutex_);
     if (programs_.size() >= cache_capacity()) programs_.clear();
-    if (cache_capacity() > 0) programs_.insert_or_assign(key, std::move(program));
+    if (cache_capacity() > 0) programs_.insert_or_assign(Key{key.pooling, key.threads}, std::move(program));
   }
 
  private:
   mutable std::shared_mutex mutex_;
-  std::unordered_map<Key, std::shared_ptr<const PoolingProgram>, KeyHash> programs_;
+  std::unordered_map<Key, std::shared_ptr<const PoolingProgram>, KeyHash, KeyEqual> programs_;
 };
 
 Table& table() {
@@ -153,7 +165,7 @@ int64_t window_count(int64_t cells, int64_t kernel, int64_t stride, int64_t pad_
 }
 
 Result<std::shared_ptr<const PoolingProgram>> PoolingProgram::of(const Pooling& pooling) {
-  const Key key{pooling, thread_count()};
+  const Request key{pooling, thread_count()};
   if (auto found = table().find(key)) return found;
   const op single = operator_of(pooling);
   PT_ASSIGN(const partition alone, partition::of(single));
