@@ -56,8 +56,8 @@ TEST(fuse_loops, a_pooling_takes_the_loops_in_front_behind_or_both) {
 TEST(fuse_loops, a_pooling_without_a_batch_takes_the_loops_around_it) {
   EXPECT_THAT(fused_steps("%1 = Abs(%0: f32[2,4,4]); %2: f32[2,2,2] = MaxPool(%1) {strides=[2,2], kernel=[2,2], "
                           "pads_begin=[0,0], pads_end=[0,0], data_format=NCX}; %3 = Exp(%2); %5 = Add(%3, %4: f32[2,1,1])"),
-              ElementsAre("Abs 1 + MaxPool 2 + Exp 3 + Add 4 | in front: %0 = load in2; %1 = abs %0 | behind: "
-                          "%0 = skeleton; %1 = exp %0; %2 = load in1; %3 = add %1 %2; store out0 %3"));
+              ElementsAre("Abs 1 + MaxPool 2 + Exp 3 + Add 4 | in front: %0 = load in1; %1 = abs %0 | behind: "
+                          "%0 = skeleton; %1 = exp %0; %2 = load in2; %3 = add %1 %2; store out0 %3"));
 }
 
 TEST(fuse_loops, a_forward_pooling_takes_the_loop_behind_it) {
