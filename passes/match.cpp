@@ -4,9 +4,9 @@
 #include "passes/match.hpp"
 
 #include <algorithm>
-#include <functional>
 
 #include "passes/patterns/sets.hpp"
+#include "src/base/function_ref.hpp"
 #include "src/base/text.hpp"
 #include "src/ir/op_def.hpp"
 #include "src/ir/verify_op.hpp"
@@ -24,7 +24,7 @@ constexpr int kMaxAttempts = 2000;
 
 class Matcher {
  public:
-  using Next = std::function<bool(int value)>;
+  using Next = FunctionRef<bool(int value)>;
 
   Matcher(const FinalGraph& graph, const Pattern& pattern, const Groups& groups, Match& match, Refusal* refusal)
       : graph_(graph), pattern_(pattern), groups_(groups), match_(match), refusal_(refusal) {}
@@ -88,7 +88,7 @@ class Matcher {
   }
 
   /// items[index..] from `v` on, `count` repetitions of items[index] done.
-  bool forward(const std::vector<Item>& items, size_t index, int count, int v, const Next& next) {
+  bool forward(const std::vector<Item>& items, size_t index, int count, int v, Next next) {
     if (index == items.size()) return next(v);
     const Item& item = items[index];
     if (!item.bind.empty() || !item.same.empty())
@@ -107,7 +107,7 @@ class Matcher {
   }
 
   /// An operator of the item's kinds that reads `v` (the start operator where there is no value yet).
-  bool place_reader(const Item& item, int v, const Next& next) {
+  bool place_reader(const Item& item, int v, Next next) {
     if (v == kNoValue) {
       if (!match_.ops.empty() || !item.kinds.has(at(start_).kind)) return false;
       return place(item, start_, -1, next);
@@ -128,7 +128,7 @@ class Matcher {
   }
 
   /// Puts operator `i` into the match, entered at `port` (-1: not from the chain), and matches what feeds its sides.
-  bool place(const Item& item, int i, int port, const Next& next) {
+  bool place(const Item& item, int i, int port, Next next) {
     if (++attempts_ > kMaxAttempts) return refuse("gave up after ", kMaxAttempts, " attempts");
     match_.ops.push_back(i);
     auto done = [&] { return next(result_of(i)); };
@@ -138,7 +138,7 @@ class Matcher {
     return false;
   }
 
-  bool sides(const Item& item, int i, int entry, size_t index, bool swapped, const std::function<bool()>& done) {
+  bool sides(const Item& item, int i, int entry, size_t index, bool swapped, FunctionRef<bool()> done) {
     if (index == item.sides.size()) return done();
     auto [port, chain] = std::pair<int, const Pat&>(item.sides[index].first, item.sides[index].second);
     const auto& in = graph_.in[static_cast<size_t>(i)];
@@ -168,7 +168,7 @@ class Matcher {
   }
 
   /// items[..index] so that the last one produces `v`; `next` gets the value that feeds the chain.
-  bool backward(const std::vector<Item>& items, int index, int count, int v, const Next& next) {
+  bool backward(const std::vector<Item>& items, int index, int count, int v, Next next) {
     if (index < 0) return next(v);
     const Item& item = items[static_cast<size_t>(index)];
     if (!item.bind.empty() || !item.same.empty())
@@ -183,7 +183,7 @@ class Matcher {
     return false;
   }
 
-  bool place_producer(const Item& item, int v, const Next& next) {
+  bool place_producer(const Item& item, int v, Next next) {
     const int p = v == kNoValue ? -1 : value(v).producer;
     if (p < 0 || !item.kinds.has(at(p).kind))
       return item.min > 0 && v != kNoValue &&
@@ -211,7 +211,7 @@ class Matcher {
   }
 
   /// Names bound in one repetition of a chain are its own: the next one binds them anew.
-  bool own_names(const Item& item, size_t names, const std::function<bool()>& next) {
+  bool own_names(const Item& item, size_t names, FunctionRef<bool()> next) {
     if (item.either.empty() || item.max == 1) return next();
     const std::vector<std::pair<std::string_view, int>> own(match_.bound.begin() + static_cast<long>(names),
                                                             match_.bound.end());
@@ -221,7 +221,7 @@ class Matcher {
     return false;
   }
 
-  bool named(const Item& item, int v, const Next& next) {
+  bool named(const Item& item, int v, Next next) {
     const std::string_view name = item.bind.empty() ? item.same : item.bind;
     const int known = bound(name);
     if (known != kNoValue && v == kNoValue) return next(known);  // a chain that starts at the value

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What calls cost through the C interface of libpartita_dnnl_graph.so. Beside the rows of cases_latency.cpp that do the
-// same through the C++ interface they show what the way through C adds.
+// What calls through the C interface of libpartita_dnnl_graph.so cost above the same calls through the C++ interface.
 #include <oneapi/dnnl/dnnl_common.h>
 
 #include <memory>
 
 #include "partita/dnnl_graph.h"
+#include "partita/partita.hpp"
 #include "src/base/check.hpp"
 #include "src/base/text.hpp"
 #include "tests/bench/case.hpp"
@@ -20,6 +20,11 @@ Status checked(dnnl_status_t status) {
   return fail(static_cast<Code>(status), partita_last_error());
 }
 
+template <class T>
+Status status_of(const Result<T>& result) {
+  return result.ok() ? Status() : fail(result.status().code(), result.status().text());
+}
+
 Lt dense(size_t id, const Dims& dims) {
   Lt t{};
   dnnl_graph_logical_tensor_init_with_dims(&t, id, dnnl_f32, dims.size(), dims.begin(), dnnl_graph_layout_type_strided,
@@ -27,8 +32,13 @@ Lt dense(size_t id, const Dims& dims) {
   return t;
 }
 
-/// Everything that is made for one row, and destroyed with it.
+logical_tensor direct(const Lt& t) {
+  return {t.id, Dtype::f32, Dims(std::span<const int64_t>(t.dims, static_cast<size_t>(t.ndims)))};
+}
+
+/// Everything that is made for one row, and destroyed with it. Each operator is in a graph of the C++ interface, too.
 struct Client {
+  partita::graph twin;
   dnnl_engine_t engine = nullptr;
   dnnl_stream_t stream = nullptr;
   dnnl_graph_graph_t graph = nullptr;
@@ -61,7 +71,20 @@ struct Client {
     dnnl_graph_op_add_output(op, &out);
     Status added = checked(dnnl_graph_add_op(graph, op));
     dnnl_graph_op_destroy(op);
-    return added;
+    PT_TRY(std::move(added));
+    partita::op same(id, static_cast<OpKind>(kind), {}, {direct(out)});
+    for (const Lt& t : in) same.inputs.push_back(direct(t));
+    return twin.add_op(same);
+  }
+  Status finalize() {
+    PT_TRY(checked(dnnl_graph_graph_finalize(graph)));
+    return twin.finalize();
+  }
+  /// The only partition of the twin.
+  Result<partita::partition> twin_partition() {
+    PT_ASSIGN(const auto all, twin.get_partitions());
+    if (all.size() != 1) return fail(Code::runtime_error, str(all.size(), " partitions in place of one"));
+    return all[0];
   }
   Status partition() {
     size_t count = 0;
@@ -83,12 +106,13 @@ struct Client {
 
 /// ReLU of 16 elements, executed.
 LatencyCase execution() {
-  return {kDoors, "execute ReLU of 16 elements, through C", [](Row& row, Contender& partita, Contender&) -> Status {
+  return {kDoors, "execute ReLU of 16 elements, through C",
+          [](Row& row, Contender& through_c, Contender& direct_side) -> Status {
             const auto client = std::make_shared<Client>();
             const Lt in = dense(0, {16}), out = dense(1, {16});
             PT_TRY(client->open());
             PT_TRY(client->add(1, dnnl_graph_op_relu, {in}, out));
-            PT_TRY(checked(dnnl_graph_graph_finalize(client->graph)));
+            PT_TRY(client->finalize());
             PT_TRY(client->partition());
             PT_TRY(client->compile({in}, out));
             client->memory.assign(32, -1);
@@ -97,11 +121,19 @@ LatencyCase execution() {
             PT_TRY(checked(
                 dnnl_graph_tensor_create(&client->tensors[1], &out, client->engine, client->memory.data() + 16)));
             row.partitions = 1;
-            partita.run = [client] {
+            through_c.run = [client] {
               const_dnnl_graph_tensor_t from = client->tensors[0], to = client->tensors[1];
               const dnnl_status_t done =
                   dnnl_graph_compiled_partition_execute(client->compiled, client->stream, 1, &from, 1, &to);
               return done == dnnl_success ? Status() : checked(done);
+            };
+            PT_ASSIGN(const auto group, client->twin_partition());
+            const engine cpu;
+            PT_ASSIGN(const auto compiled, group.compile(group.input_ports(), group.output_ports(), cpu));
+            direct_side.run = [client, compiled, on = partita::stream(cpu),
+                               from = tensor(direct(in), client->memory.data()),
+                               to = tensor(direct(out), client->memory.data() + 16)] {
+              return compiled.execute(on, std::span(&from, 1), std::span(&to, 1));
             };
             return {};
           }};
@@ -109,7 +141,8 @@ LatencyCase execution() {
 
 /// Multiply and Add, compiled again and again.
 LatencyCase cache_hit() {
-  return {kDoors, "compile Multiply > Add, cached, through C", [](Row& row, Contender& partita, Contender&) -> Status {
+  return {kDoors, "compile Multiply > Add, cached, through C",
+          [](Row& row, Contender& through_c, Contender& direct_side) -> Status {
             const auto client = std::make_shared<Client>();
             const Dims dims{64, 1024};
             const std::vector<Lt> in = {dense(0, dims), dense(1, dims), dense(3, dims)};
@@ -117,17 +150,23 @@ LatencyCase cache_hit() {
             PT_TRY(client->open());
             PT_TRY(client->add(1, dnnl_graph_op_multiply, {in[0], in[1]}, product));
             PT_TRY(client->add(2, dnnl_graph_op_add, {product, in[2]}, out));
-            PT_TRY(checked(dnnl_graph_graph_finalize(client->graph)));
+            PT_TRY(client->finalize());
             PT_TRY(client->partition());
             row.partitions = static_cast<int>(client->partitions.size());
-            partita.run = [client, in, out] { return client->compile(in, out); };
+            through_c.run = [client, in, out] { return client->compile(in, out); };
+            PT_ASSIGN(const auto group, client->twin_partition());
+            direct_side.run = [client, group, cpu = engine(), inputs = group.input_ports(),
+                               outputs = group.output_ports()] {
+              return status_of(group.compile(inputs, outputs, cpu));
+            };
             return {};
           }};
 }
 
 /// A residual network of matrix multiplications, normalisations and element-wise operators, 500 in all.
 LatencyCase partitioning() {
-  return {kDoors, "partition 500 operators, through C", [](Row& row, Contender& partita, Contender&) -> Status {
+  return {kDoors, "partition 500 operators, through C",
+          [](Row& row, Contender& through_c, Contender& direct_side) -> Status {
             const auto client = std::make_shared<Client>();
             const Dims square{64, 64};
             size_t tensor = 0, id = 0;
@@ -143,10 +182,11 @@ LatencyCase partitioning() {
               PT_TRY(client->add(++id, dnnl_graph_op_add, {scaled, x}, sum));
               x = sum;
             }
-            PT_TRY(checked(dnnl_graph_graph_finalize(client->graph)));
+            PT_TRY(client->finalize());
             PT_TRY(client->partition());
             row.partitions = static_cast<int>(client->partitions.size());
-            partita.run = [client] { return client->partition(); };
+            through_c.run = [client] { return client->partition(); };
+            direct_side.run = [client] { return status_of(client->twin.get_partitions()); };
             return {};
           }};
 }

@@ -29,8 +29,8 @@ dnnl_status_t dnnl_graph_op_create(dnnl_graph_op_t* op, size_t id, dnnl_graph_op
                                    const char* verbose_name) {
   return answer_of([&]() -> Status {
     PT_TRY(need({{"op", op}, {"verbose_name", verbose_name}}));
-    const int number = static_cast<int>(kind);
-    const OpKind known = number >= 0 && number < kOpKinds ? static_cast<OpKind>(number) : OpKind::Wildcard;
+    const auto asked = static_cast<OpKind>(kind);
+    const OpKind known = position_of(asked) < kOpKinds ? asked : OpKind::Wildcard;
     std::string name = verbose_name;
     if (name.empty()) name = str(name_of(known), "_", id);
     *op = new dnnl_graph_op{partita::op(id, known, std::move(name)), kind};
