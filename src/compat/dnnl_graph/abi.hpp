@@ -29,7 +29,7 @@ static_assert(sizeof(dnnl_graph_inplace_pair_t) == 16 && offsetof(dnnl_graph_inp
 static_assert(DNNL_MAX_NDIMS == kMaxRank && DNNL_GRAPH_UNKNOWN_DIM == kUnknownDim);
 static_assert(dnnl_success == static_cast<int>(Code::success));
 static_assert(dnnl_invalid_data_type == static_cast<int>(Code::invalid_data_type));
-static_assert(dnnl_f4_e3m0 == 15 && dnnl_boolean == static_cast<int>(Dtype::boolean));
+static_assert(dnnl_u4 == 12 && dnnl_boolean == static_cast<int>(Dtype::boolean));
 static_assert(dnnl_graph_op_select == static_cast<int>(OpKind::Select));
 static_assert(dnnl_graph_op_attr_rounding_type == static_cast<int>(Attr::rounding_type));
 static_assert(dnnl_graph_layout_type_opaque == static_cast<int>(Layout::opaque));

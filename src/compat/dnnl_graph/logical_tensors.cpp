@@ -19,11 +19,14 @@ std::span<const int64_t> strides_of(const Raw& t) {
   return {t.layout.strides, static_cast<size_t>(std::max(t.ndims, 0))};
 }
 
+/// Types by number: oneDNN's headers before 3.8 lack some of these names.
+constexpr int kE8m0 = 13, kF4E2m1 = 14, kF4E3m0 = 15, kS64 = 16;
+
 /// 0 for types without size.
 size_t bits_of(dnnl_data_type_t type) {
   switch (static_cast<int>(type)) {
     case dnnl_f64:
-    case dnnl_s64: return 64;
+    case kS64: return 64;
     case dnnl_f32:
     case dnnl_s32: return 32;
     case dnnl_f16:
@@ -33,11 +36,11 @@ size_t bits_of(dnnl_data_type_t type) {
     case dnnl_boolean:
     case dnnl_f8_e5m2:
     case dnnl_f8_e4m3:
-    case dnnl_e8m0: return 8;
+    case kE8m0: return 8;
     case dnnl_s4:
     case dnnl_u4:
-    case dnnl_f4_e2m1:
-    case dnnl_f4_e3m0: return 4;
+    case kF4E2m1:
+    case kF4E3m0: return 4;
     default: return 0;
   }
 }
