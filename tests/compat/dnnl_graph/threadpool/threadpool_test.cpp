@@ -35,6 +35,7 @@ class Pool : public dnnl::threadpool_interop::threadpool_iface {
         {
           const std::lock_guard lock(mutex_);
           workers.insert(std::this_thread::get_id());
+          ++parts;
         }
         if (asynchronous_) std::this_thread::sleep_for(std::chrono::milliseconds(2));
         fn(k, n);
@@ -46,8 +47,8 @@ class Pool : public dnnl::threadpool_interop::threadpool_iface {
     threads_.clear();
   }
 
-  std::atomic<int> calls = 0;
-  std::set<std::thread::id> workers;
+  std::atomic<int> calls = 0, parts = 0;
+  std::set<std::thread::id> workers;  ///< fewer than parts where a thread's id is given again
   bool busy = false;
 
  private:
@@ -89,7 +90,7 @@ TEST(dnnl_graph_threadpool, runs_the_parts) {
     work.run();
     pool.join();
     EXPECT_EQ(pool.calls, 1);
-    EXPECT_EQ(pool.workers.size(), 3u);
+    EXPECT_EQ(pool.parts, 3);
     EXPECT_FALSE(pool.workers.contains(std::this_thread::get_id()));
   }
 }
