@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/narrow_results.hpp"
 
+#include "src/base/dtype.hpp"
+
 namespace partita {
 namespace {
 
-bool is_narrow(Dtype type) {
-  return type == Dtype::bf16 || type == Dtype::f16 || type == Dtype::f8_e4m3 || type == Dtype::f8_e5m2;
-}
+bool is_narrow(Dtype type) { return is_floating(type) && bits_of(type) <= 16; }
 
 }  // namespace
 

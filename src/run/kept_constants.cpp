@@ -82,7 +82,7 @@ std::shared_ptr<const KeptConstants::Block> KeptConstants::found(std::span<const
 
 std::shared_ptr<const KeptConstants::Block> KeptConstants::get(std::span<const void* const> addresses, size_t bytes,
                                                                const allocator& memory,
-                                                               const std::function<Status(std::byte*)>& fill) {
+                                                               FunctionRef<Status(std::byte*)> fill) {
   if (cache().megabytes == 0) return nullptr;
   if (auto block = found(addresses)) return block;
   const std::lock_guard making(making_);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "partita/engine.hpp"
+#include "src/base/function_ref.hpp"
 
 namespace partita {
 
@@ -28,7 +28,7 @@ class KeptConstants {
   /// has no room (or none at all), or `fill` failed: then the execution makes everything itself. A hit takes nothing
   /// from the heap.
   std::shared_ptr<const Block> get(std::span<const void* const> addresses, size_t bytes, const allocator& memory,
-                                   const std::function<Status(std::byte*)>& fill);
+                                   FunctionRef<Status(std::byte*)> fill);
   /// Forgets all blocks; those in use stay until they are given back.
   void clear();
 

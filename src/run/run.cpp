@@ -3,7 +3,6 @@
 // the caller gives the scratchpad; texts are made for failures alone.
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <optional>
 
 #include "src/base/check.hpp"
@@ -102,7 +101,7 @@ std::shared_ptr<const KeptConstants::Block> kept_for(const Executable& e, const 
     place_buffers(p, pointers, arena, made);
     return make_kept(p, pointers, arena, made);
   };
-  return e.kept->get({addresses, count}, p.kept_bytes, memory, std::ref(fill));  // a reference: no memory for captures
+  return e.kept->get({addresses, count}, p.kept_bytes, memory, fill);
 }
 
 }  // namespace

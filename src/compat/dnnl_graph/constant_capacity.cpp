@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the environment once and keeps a number for each kind of engine.
+// Reads the environment once; the number of the CPU is the library's own.
 #include "src/compat/dnnl_graph/constant_capacity.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <charconv>
 #include <cstdio>
@@ -17,20 +16,22 @@
 namespace partita::abi {
 namespace {
 
-constexpr size_t kMegabyte = size_t{1} << 20, kMost = std::numeric_limits<size_t>::max();
+/// What fits a number of bytes.
+constexpr size_t kMostMegabytes = std::numeric_limits<size_t>::max() >> 20;
 
-using Capacities = std::array<std::atomic<size_t>, 3>;  // by the number of the engine kind, in bytes
+/// There is no cache of a GPU; only the number is kept.
+std::atomic<size_t> gpu_megabytes = 0;
 
-size_t in_bytes(size_t megabytes) { return megabytes > kMost / kMegabyte ? kMost : megabytes * kMegabyte; }
-
-/// The library has a cache for the CPU; of a GPU's only the number is kept.
-void apply(size_t bytes) {
-  const Status status = set_constant_cache_capacity(EngineKind::cpu, bytes / kMegabyte);
+void store(dnnl_engine_kind_t kind, size_t megabytes) {
+  const size_t number = std::min(megabytes, kMostMegabytes);
+  if (kind == dnnl_gpu) gpu_megabytes = number;
+  if (kind != dnnl_cpu) return;
+  const Status status = set_constant_cache_capacity(EngineKind::cpu, number);
   PT_ASSERT(status.ok());
 }
 
 /// "cpu:1024;gpu:2048"
-void read(std::string_view text, Capacities& into) {
+void read(std::string_view text) {
   while (!text.empty()) {
     const std::string_view entry = text.substr(0, text.find(';'));
     text.remove_prefix(std::min(entry.size() + 1, text.size()));
@@ -38,34 +39,34 @@ void read(std::string_view text, Capacities& into) {
     const char* end = entry.data() + entry.size();
     const bool is_number = entry.size() > 4 && std::from_chars(entry.data() + 4, end, megabytes).ptr == end;
     if (is_number && entry.starts_with("cpu:"))
-      into[dnnl_cpu] = in_bytes(megabytes);
+      store(dnnl_cpu, megabytes);
     else if (is_number && entry.starts_with("gpu:"))
-      into[dnnl_gpu] = in_bytes(megabytes);
+      store(dnnl_gpu, megabytes);
     else
       std::fprintf(stderr, "partita: capacity of the constant tensor cache: '%.*s' is not cpu:N or gpu:N\n",
                    static_cast<int>(entry.size()), entry.data());
   }
 }
 
-Capacities& capacities() {
-  static Capacities& bytes = []() -> Capacities& {
-    auto& made = *new Capacities{};
-    if (const auto& text = env(Env::constants) ? env(Env::constants) : env(Env::constants_old)) read(*text, made);
-    apply(made[dnnl_cpu]);
-    return made;
+/// The environment's word comes first, whoever asks.
+void read_environment() {
+  static const bool was_read = [] {
+    if (const auto& text = env(Env::constants) ? env(Env::constants) : env(Env::constants_old)) read(*text);
+    return true;
   }();
-  return bytes;
+  (void)was_read;
 }
-
-bool is_known(dnnl_engine_kind_t kind) { return kind == dnnl_cpu || kind == dnnl_gpu; }
 
 }  // namespace
 
 void set_constant_capacity(dnnl_engine_kind_t kind, size_t megabytes) {
-  if (is_known(kind)) capacities()[kind] = in_bytes(megabytes);
-  if (kind == dnnl_cpu) apply(in_bytes(megabytes));
+  read_environment();
+  store(kind, megabytes);
 }
 
-size_t constant_capacity(dnnl_engine_kind_t kind) { return is_known(kind) ? capacities()[kind] / kMegabyte : 0; }
+size_t constant_capacity(dnnl_engine_kind_t kind) {
+  read_environment();
+  return kind == dnnl_cpu ? constant_cache_capacity(EngineKind::cpu) : kind == dnnl_gpu ? gpu_megabytes.load() : 0;
+}
 
 }  // namespace partita::abi
