@@ -78,6 +78,18 @@ struct NaivePooling {
   }
 };
 
+/// Overlapping windows over three axes that differ in everything; the caller fills in `pooled`.
+inline NaivePooling three_unequal_axes() {
+  NaivePooling p;
+  p.source = {1, 2, 4, 5, 7};
+  p.kernel = {3, 2, 4};
+  p.strides = {1, 2, 1};
+  p.pads_begin = p.pads_end = {1, 0, 2};
+  p.dilations = {1, 1, 1};
+  p.divides_by = DividesBy::padded_box;
+  return p;
+}
+
 using Reals = std::vector<double>;
 
 /// fold(plane's cells, plane's windows) for each plane.

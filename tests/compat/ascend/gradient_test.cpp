@@ -153,13 +153,8 @@ TEST(ascend_gradient, of_a_source_one_cell_wide_reads_windows_that_lie_apart) {
 TEST(ascend_gradient, of_three_axes_adds_what_overlaps_and_keeps_axes_apart) {
   Random random(3);
   Case c;
-  c.p.source = {1, 2, 4, 5, 7};
-  c.p.kernel = {3, 2, 4};
-  c.p.strides = {1, 2, 1};
-  c.p.pads_begin = c.p.pads_end = {1, 0, 2};
-  c.p.dilations = {1, 1, 1};
+  c.p = three_unequal_axes();
   c.p.pooled = {1, 2, windows(c.p, 0, false), windows(c.p, 1, false), windows(c.p, 2, false)};
-  c.p.divides_by = DividesBy::padded_box;
   EXPECT_EQ(average_difference(c, Dtype::f32, random), "") << text(c);
 }
 

@@ -109,12 +109,7 @@ TEST(infiniop_pooling, takes_ceil_mode_and_strides_as_they_are_said) {
 TEST(infiniop_pooling, of_three_axes_adds_what_overlaps_and_keeps_axes_apart) {
   Random random(2);
   Case c;
-  c.p.source = {1, 2, 4, 5, 7};
-  c.p.kernel = {3, 2, 4};
-  c.p.strides = {1, 2, 1};
-  c.p.pads_begin = c.p.pads_end = {1, 0, 2};
-  c.p.dilations = {1, 1, 1};
-  c.p.divides_by = DividesBy::padded_box;
+  c.p = three_unequal_axes();
   ASSERT_TRUE(set_pooled(c));
   EXPECT_EQ(difference(c, Dtype::f32, random), "");
 }
