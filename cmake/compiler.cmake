@@ -5,7 +5,6 @@ set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
-set(CMAKE_POSITION_INDEPENDENT_CODE ON)   # the static library ends up in other people's shared ones
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 if((CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12)
@@ -21,6 +20,16 @@ add_compile_options(-Wall -Wextra -Wpedantic)
 if(PARTITA_WERROR)
   add_compile_options(-Werror)
 endif()
+
+# Hardening: what a mistake in native code is stopped by. Sanitizers bring their own.
+if(NOT PARTITA_SANITIZE)
+  add_compile_options(-fstack-protector-strong -fstack-clash-protection)
+  add_compile_definitions($<$<CONFIG:Release,RelWithDebInfo,MinSizeRel>:_FORTIFY_SOURCE=2> _GLIBCXX_ASSERTIONS)
+endif()
+add_link_options(-Wl,-z,relro,-z,now,-z,noexecstack)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)   # also because the static library ends up in other people's shared ones
+include(CheckPIESupported)
+check_pie_supported(LANGUAGES CXX)   # without it CMake builds programs but does not link them position-independent
 
 foreach(sanitizer IN LISTS PARTITA_SANITIZE)
   add_compile_options(-fsanitize=${sanitizer} -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -140,7 +140,8 @@ class Matcher {
 
   bool sides(const Item& item, int i, int entry, size_t index, bool swapped, FunctionRef<bool()> done) {
     if (index == item.sides.size()) return done();
-    auto [port, chain] = std::pair<int, const Pat&>(item.sides[index].first, item.sides[index].second);
+    const Pat& chain = item.sides[index].chain;
+    int port = item.sides[index].port;
     const auto& in = graph_.in[static_cast<size_t>(i)];
     if (port == patterns::kOther)
       port = free_port(item, entry, static_cast<int>(in.size()));
@@ -201,7 +202,7 @@ class Matcher {
   }
 
   static bool is_side(const Item& item, int port) {
-    return std::any_of(item.sides.begin(), item.sides.end(), [&](const auto& side) { return side.first == port; });
+    return std::any_of(item.sides.begin(), item.sides.end(), [&](const auto& side) { return side.port == port; });
   }
 
   int bound(std::string_view name) const {

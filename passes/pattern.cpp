@@ -39,7 +39,7 @@ Pat repeated(Pat chain, int min, int max) {
 
 Pat Pat::in(int port, Pat producer) && {
   PT_ASSERT(!items.empty());
-  items.back().sides.emplace_back(port, std::move(producer));
+  items.back().sides.push_back({port, std::move(producer)});
   return std::move(*this);
 }
 

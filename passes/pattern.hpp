@@ -60,14 +60,14 @@ struct Match;
 namespace patterns {
 
 struct Pat;
+struct Side;
 
 /// One place in a chain: an operator of one of `kinds`, or one of the chains `either`, or only a name for the value.
 struct Item {
   OpSet kinds;
   std::vector<Pat> either;
   int min = 1, max = 1;
-  std::vector<std::pair<int, Pat>>
-      sides;    ///< (input port, chain that feeds it); port kOther: the one the chain leaves free
+  std::vector<Side> sides;
   int at = -1;  ///< input port by which the chain enters; -1: any that no side takes
   std::string_view bind, same;
 };
@@ -85,6 +85,12 @@ struct Pat {
   Pat other(Pat producer) &&;
   /// The input port by which the chain enters the last item.
   Pat at(int port) &&;
+};
+
+/// The chain that feeds an input port; kOther: the port that the chain leaves free.
+struct Side {
+  int port = kOther;
+  Pat chain;
 };
 
 Pat op(OpSet kinds);

@@ -23,7 +23,7 @@ std::vector<Lane> loads_first(const std::vector<Lane>& code) {
   std::vector<size_t> order;
   std::vector<size_t> late;
   for (size_t i = 0; i < code.size(); ++i) {
-    if (code[i].op == LaneOp::store && i < last_load)
+    if (i < last_load && code[i].op == LaneOp::store)
       late.push_back(i);
     else
       order.push_back(i);

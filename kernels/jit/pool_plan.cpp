@@ -2,6 +2,7 @@
 // Rows, columns and weights of pooling gradients.
 #include "kernels/jit/pool_plan.hpp"
 
+#include <cmath>
 #include <algorithm>
 
 #include "src/base/dtype.hpp"
@@ -58,7 +59,7 @@ PoolPlan::PoolPlan(const Problem& p)
   same_along_rows = same_z && same_y;
   same_along_x = same_weights(g, 2, x);
   // Each factor is the reciprocal of a small whole number: one division of their product rounds once.
-  const auto count = [](float w) { return w == 0 ? int64_t{1} : static_cast<int64_t>(1.0f / w + 0.5f); };
+  const auto count = [](float w) { return w == 0 ? int64_t{1} : int64_t{std::lround(1.0f / w)}; };
   if (same_along_rows && same_along_x)
     weight = static_cast<float>(1.0 / g.divisor_of(count(z) * count(y) * count(x)));
   else if (same_along_rows)

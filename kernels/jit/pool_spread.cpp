@@ -15,7 +15,6 @@
 namespace partita::jit {
 namespace {
 
-using Xbyak::RegExp;
 using Xbyak::Xmm;
 using Xbyak::Ymm;
 using Xbyak::Zmm;

@@ -158,7 +158,7 @@ void ColumnGroup::add_table(const AxisMap& map, int64_t channels, const Chunk& c
         weights[lane] = 0;
         if (result >= results) continue;
         const auto taps = map.taps(chunk.begin + result / channels);
-        const auto tap = static_cast<size_t>(first_tap + k);
+        const auto tap = static_cast<size_t>(first_tap) + static_cast<size_t>(k);
         if (tap < taps.size()) {
           sources[lane] = (taps[tap].source - chunk.start) * channels + result % channels;
           weights[lane] = taps[tap].weight;

@@ -67,7 +67,7 @@ std::vector<RowView> views_of(const std::vector<SharedAxis>& outer, const Shared
     // A single lane is a run of one, whatever its stride says.
     view.lane = (lanes.extent == 1 && !o.per_result ? 1 : lanes.strides[k]) * each;
     view.steps = view.lane != 0;
-    views.push_back(std::move(view));
+    views.push_back(view);
   }
   return views;
 }

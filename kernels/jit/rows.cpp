@@ -109,7 +109,7 @@ void place_views(const Problem& problem, const std::vector<SpaceOperand>& operan
     RowView view = plan.space.views[k];
     view.block = plan.tiling.block * view.lane;
     auto& side = view.from == RowView::From::in ? plan.in : plan.out;
-    side[static_cast<size_t>(view.port)] = std::move(view);
+    side[static_cast<size_t>(view.port)] = view;
   }
 }
 

@@ -24,7 +24,7 @@ class RowProgram {
   /// null).
   void run(float* work, const RunArgs& args, const Dims& at, int64_t n, const float* skeleton) const;
   /// The lanes of the expression's result after run().
-  const float* result(const float* work) const { return work + size_t{expr_.result} * kRun; }
+  const float* result(const float* work) const { return &work[size_t{expr_.result} * kRun]; }
 
  private:
   void load(const Instr& in, const RunArgs& args, const Dims& at, int64_t n, float* to) const;

@@ -10,9 +10,9 @@ TensorDesc aligned_slope(TensorDesc slope, const TensorDesc& src, const Attrs& a
   const int rank = src.dims.size();
   const int channel = attrs.is(Attr::data_format, "NCX") ? std::min(1, rank - 1) : rank - 1;
   if (slope.dims.size() == 1 && slope.dims[0] == src.dims[channel]) {
-    for (int axis = channel + 1; axis < rank; ++axis) slope = with_unit_axis(std::move(slope), slope.dims.size());
+    for (int axis = channel + 1; axis < rank; ++axis) slope = with_unit_axis(slope, slope.dims.size());
   }
-  while (slope.dims.size() < rank) slope = with_unit_axis(std::move(slope), 0);
+  while (slope.dims.size() < rank) slope = with_unit_axis(slope, 0);
   return slope;
 }
 
@@ -47,11 +47,11 @@ const char* plan_prelu_backward(const Problem& problem, const Target&, Primitive
                                                  plain_attr());
   const dnnl::prelu_backward::primitive_desc desc(cpu_engine(), src, slope, diff_src, diff_slope, diff_dst, hint,
                                                   plain_attr());
-  run.add(desc, {run.reads(DNNL_ARG_SRC, run.in(problem, 0), src),
-                 run.reads(DNNL_ARG_WEIGHTS, run.in(problem, 1), slope),
-                 run.reads(DNNL_ARG_DIFF_DST, run.in(problem, 2), diff_dst),
-                 run.writes(DNNL_ARG_DIFF_SRC, run.out(problem, 0), diff_src),
-                 run.writes(DNNL_ARG_DIFF_WEIGHTS, run.out(problem, 1), diff_slope)});
+  run.add(desc,
+          {run.reads(DNNL_ARG_SRC, run.in(problem, 0), src), run.reads(DNNL_ARG_WEIGHTS, run.in(problem, 1), slope),
+           run.reads(DNNL_ARG_DIFF_DST, run.in(problem, 2), diff_dst),
+           run.writes(DNNL_ARG_DIFF_SRC, run.out(problem, 0), diff_src),
+           run.writes(DNNL_ARG_DIFF_WEIGHTS, run.out(problem, 1), diff_slope)});
   return nullptr;
 }
 

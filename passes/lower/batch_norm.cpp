@@ -18,7 +18,8 @@ class BatchNorm {
  public:
   explicit BatchNorm(Lowering& l)
       : l_(l), space_(l.input(0).dims), axis_(channel_axis(l.op->attrs, space_.size())), channels_{space_[axis_]} {
-    places_ = static_cast<float>(elements(space_) / std::max<int64_t>(1, channels_[0]));
+    const int64_t places = elements(space_) / std::max<int64_t>(1, channels_[0]);
+    places_ = static_cast<float>(places);
   }
 
   void forward();

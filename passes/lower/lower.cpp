@@ -162,7 +162,7 @@ Result<Program> lower(const Subgraph& graph, const Target& target) {
   }
   program.inputs = graph.inputs;
   program.outputs = graph.outputs;
-  Lowering l(graph, program, target);
+  Lowering l(program, target);
   for (const SubOp& o : graph.ops) {
     l.op = &o;
     l.def = &op_def(o.kind);

@@ -9,8 +9,7 @@ namespace partita {
 
 class Lowering {
  public:
-  Lowering(const Subgraph& graph, Program& program, const Target& target)
-      : graph_(graph), program_(program), target_(target) {}
+  Lowering(Program& program, const Target& target) : program_(program), target_(target) {}
 
   const SubOp* op = nullptr;
   const OpDef* def = nullptr;
@@ -34,7 +33,6 @@ class Lowering {
   TensorDesc buffer_desc(int buffer) const;
 
  private:
-  const Subgraph& graph_;
   Program& program_;
   const Target& target_;
 };

@@ -31,7 +31,8 @@ class ThreadScope {
 class PartRef {
  public:
   template <class F>
-  requires(!std::is_same_v<std::remove_cvref_t<F>, PartRef>) PartRef(F&& callable)
+  requires(!std::is_same_v<std::remove_cvref_t<F>, PartRef>)
+      PartRef(F&& callable)  // NOLINT(bugprone-forwarding-reference-overload): not for itself
       : callable_(std::addressof(callable)), call_([](const void* callable, int64_t begin, int64_t end, int number) {
           auto& part = *static_cast<std::remove_reference_t<F>*>(const_cast<void*>(callable));
           if constexpr (std::is_invocable_v<decltype(part), int64_t, int64_t, int>)

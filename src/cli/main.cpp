@@ -64,4 +64,9 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace partita::cli
 
-int main(int argc, char** argv) { return partita::cli::run(argc, argv); }
+int main(int argc, char** argv) try {
+  return partita::cli::run(argc, argv);
+} catch (const std::exception& e) {  // no memory, most likely: nothing of ours throws
+  std::fprintf(stderr, "partita: %s\n", e.what());
+  return partita::cli::kFailure;
+}

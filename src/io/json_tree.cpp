@@ -106,8 +106,8 @@ class TreeBuilder {
     return line_;
   }
 
-  bool refuse(std::string message) {
-    failure_ = fail(Code::invalid_arguments, std::move(message)).at(str(file_, ":", line_now(kOther)));
+  bool refuse(const std::string& message) {
+    failure_ = fail(Code::invalid_arguments, message).at(str(file_, ":", line_now(kOther)));
     return false;
   }
 

@@ -113,7 +113,7 @@ class Sampler {
     int entry = item.at >= 0 ? item.at : entry_port(kind);
     if (now)
       in[entry] = *now;
-    else if (item.sides.empty() || item.sides[0].first != entry)
+    else if (item.sides.empty() || item.sides[0].port != entry)
       in[entry] = image(dtype);
     const bool weights = (Convolution | ConvTranspose).has(kind);
     for (const auto& [port, chain] : item.sides) {
