@@ -6,7 +6,7 @@
 #include "kernels/jit/flat.hpp"
 #include "kernels/jit/pool_backward.hpp"
 #include "kernels/jit/pool_forward.hpp"
-#include "kernels/jit/pool_scatter.hpp"
+#include "kernels/jit/pool_from_indices.hpp"
 #include "kernels/jit/resample.hpp"
 #include "kernels/jit/rows_norm.hpp"
 #include "kernels/jit/rows_softmax.hpp"
@@ -110,10 +110,12 @@ constexpr std::array kMaxPoolBackward = {
 
 constexpr std::array kMaxPoolIndicesBackward = {
 #if PARTITA_JIT
-    jit_row<jit::make_pool_scatter, Isa::avx512>("max_pool_indices_backward_any_jit_avx512",
-                                                 StepKind::max_pool_indices_backward, jit::refuse_pool_scatter, true),
-    jit_row<jit::make_pool_scatter, Isa::avx2>("max_pool_indices_backward_any_jit_avx2",
-                                               StepKind::max_pool_indices_backward, jit::refuse_pool_scatter, true),
+    jit_row<jit::make_pool_from_indices, Isa::avx512>("max_pool_indices_backward_any_jit_avx512",
+                                                      StepKind::max_pool_indices_backward,
+                                                      jit::refuse_pool_from_indices, true),
+    jit_row<jit::make_pool_from_indices, Isa::avx2>("max_pool_indices_backward_any_jit_avx2",
+                                                    StepKind::max_pool_indices_backward, jit::refuse_pool_from_indices,
+                                                    true),
 #endif
     reference_row("max_pool_indices_backward_any_ref", StepKind::max_pool_indices_backward),
 };

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients from the indices of real poolings: cells gather what names them, and where an index lies anywhere else the
+// result is the same; random shapes, types and memory orders on guarded memory.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "kernels/pool_geometry.hpp"
+#include "src/base/dtype.hpp"
+#include "src/base/shape.hpp"
+#include "src/base/text.hpp"
+#include "src/base/threads.hpp"
+#include "tests/support/kernel_run.hpp"
+#include "tests/support/random_windows.hpp"
+
+namespace partita::test {
+namespace {
+
+struct Sizes {
+  bool channel_last;
+  int64_t batch, channels;
+};
+
+/// Dense, or dense in the other data format's memory order.
+TensorDesc dense_view(Dtype dtype, const Sizes& s, const std::vector<int64_t>& spatial, bool swapped) {
+  const Dims dims = activation_dims(s.batch, s.channels, spatial, s.channel_last);
+  TensorDesc desc = dense_desc(dtype, dims);
+  if (!swapped) return desc;
+  const int from = s.channel_last ? dims.size() - 1 : 1, to = s.channel_last ? 1 : dims.size() - 1;
+  Dims other = dims;
+  other.erase(from);
+  other.insert(to, dims[from]);
+  Dims strides = dense_desc(dtype, other).strides;
+  const int64_t channel = strides[to];
+  strides.erase(to);
+  strides.insert(from, channel);
+  desc.strides = strides;
+  return desc;
+}
+
+struct Gradient {
+  Problem problem;
+  Buffer indices;  ///< of a maximum pooling of random numbers
+};
+
+Gradient random_gradient(Random& random) {
+  const Geometry g = random_geometry(random, {.round_up = true});
+  const Sizes s{random.coin(), random.whole(1, 3), random.pick<int64_t>({1, 3, 8, 16, 21, 40, 70, 130})};
+  const bool swapped = random.whole(0, 3) == 0;
+  const Dtype dtype = random.pick({Dtype::f32, Dtype::bf16, Dtype::f16});
+  Problem forward = problem_for(StepKind::pool_forward, OpKind::MaxPool);
+  forward.attrs = window_attrs(g, s.channel_last);
+  forward.attrs.set(Attr::kernel, g.kernel);
+  Problem p = problem_for(StepKind::max_pool_indices_backward, OpKind::MaxPoolIndicesBackward);
+  p.attrs.set(Attr::data_format, std::string(s.channel_last ? "NXC" : "NCX"));
+  if (random.coin()) {
+    const std::string base = random.pick({"plane", "tensor"});
+    for (Attrs* attrs : {&forward.attrs, &p.attrs}) attrs->set(Attr::index_base, base);
+  }
+  p.in = {dense_view(dtype, s, g.narrow, swapped),
+          dense_view(random.pick({Dtype::s64, Dtype::s32}), s, g.narrow, swapped)};
+  p.out = {dense_view(dtype, s, g.wide, swapped)};
+  forward.in = {dense_view(Dtype::f32, s, g.wide, swapped)};
+  forward.out = {dense_view(Dtype::f32, s, g.narrow, swapped), p.in[1]};
+  std::vector<Buffer> source;
+  source.push_back(random_buffer(forward.in[0], random));
+  return {p, std::move(reference_results(forward, source)[1])};
+}
+
+int64_t position_of(const TensorDesc& desc, int64_t element) {
+  const Dims at = coordinates(element, desc.dims);
+  int64_t position = desc.offset;
+  for (int d = 0; d < at.size(); ++d) position += at[d] * desc.strides[d];
+  return position;
+}
+
+/// Some indices name no cell, or one far from their windows.
+void scatter_some(Gradient& gradient, Random& random) {
+  const Problem& p = gradient.problem;
+  const PoolGeometry g = pool_geometry(p, p.out[0].dims, p.in[1].dims);
+  const PoolIndex base = pool_index(p.attrs, g);
+  for (int64_t k = random.whole(1, 3); k > 0; --k) {
+    const int64_t element = random.whole(0, elements(p.in[1].dims) - 1);
+    const Dims at = coordinates(element, p.in[1].dims);
+    const int64_t index = random.whole(0, 3) == 0 ? -1
+                                                  : base.first(at[0], at[g.channel_axis()]) +
+                                                        random.whole(0, elements(g.src) - 1) * base.cell;
+    store_from_double(gradient.indices.data(), p.in[1].dtype, position_of(p.in[1], element),
+                      static_cast<double>(index));
+  }
+}
+
+TEST(pool_gather, gradients_of_poolings_are_those_of_the_reference) {
+  for (const Isa isa : generated_isas())
+    for (uint64_t seed = 1; seed <= 160; ++seed) {
+      Random random(seed);
+      Gradient gradient = random_gradient(random);
+      const Problem& p = gradient.problem;
+      SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
+      if (random.whole(0, 2) == 0) scatter_some(gradient, random);
+      std::vector<Buffer> in;
+      in.push_back(random_buffer(p.in[0], random));
+      in.push_back(std::move(gradient.indices));
+      const auto expected = reference_results(p, in);
+      const Kernel* row = generated_row(p.step, isa);
+      ASSERT_NE(row, nullptr);
+      const auto got = run_kernel(*row, p, in, 2);
+      EXPECT_EQ(difference(got[0], expected[0], tolerance_of(p.out[0].dtype)), "");
+      if (HasFailure()) return;
+    }
+}
+
+/// Twice the gradient plus an operand, over which the result lies in half of the runs.
+TEST(pool_gather, a_result_may_lie_over_what_is_added) {
+  for (const Isa isa : generated_isas())
+    for (uint64_t seed = 1; seed <= 80; ++seed) {
+      Random random(seed);
+      Gradient gradient = random_gradient(random);
+      Problem p = gradient.problem;
+      SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
+      if (random.coin()) scatter_some(gradient, random);
+      p.ports_in = 2;
+      p.ports_out = 1;
+      p.in.push_back(p.out[0]);
+      ExprBuilder front(p.front);
+      p.front.result = front.mul(front.load(0), front.constant(2));
+      ExprBuilder back(p.back);
+      back.store(0, back.add(back.skeleton(), back.load(2)));
+      const Kernel* row = generated_row(p.step, isa);
+      ASSERT_NE(row, nullptr);
+      std::vector<Buffer> in;
+      in.push_back(random_buffer(p.in[0], random));
+      in.push_back(std::move(gradient.indices));
+      in.push_back(random_buffer(p.in[2], random));
+      const auto apart = run_kernel(*row, p, in, 2);
+      for (int64_t i = 0; i < elements(p.out[0].dims); ++i) ASSERT_FALSE(std::isnan(apart[0].get(i)));
+      const auto made = row->make(p, {.isa = isa, .threads = 2});
+      ASSERT_TRUE(made.ok());
+      GuardedMemory scratch((made->scratch_bytes + 63) / 64 * 64, 0xff);
+      const void* sources[] = {in[0].data(), in[1].data(), in[2].data()};
+      void* targets[] = {in[2].data()};
+      const ThreadScope scope(2);
+      ASSERT_TRUE(made->call({sources, targets, scratch.data()}).ok());
+      EXPECT_EQ(difference(in[2], apart[0], 0), "");
+      if (HasFailure()) return;
+    }
+}
+
+}  // namespace
+}  // namespace partita::test
