@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 
+#include "kernels/jit/flat_kernel.hpp"
 #include "src/base/dtype.hpp"
 
 namespace partita::jit {
@@ -162,6 +163,7 @@ void GatherKernel::emit_group(Body& front, Body& back, int vectors, int last) {
 }
 
 void GatherKernel::emit_window(Body& front, int vector, int count) {
+  prefetch(r8, shape_.in[1], vector);
   if (!shape_.stores) {
     compare(vector, count);
     wide() ? vpsubd(vec(counts_) | k2, vec(counts_), vec(ones_)) : vpsubd(vec(counts_), vec(counts_), scratch(1));
@@ -206,8 +208,15 @@ void GatherKernel::emit_cell(Body& back, int vector, int count) {
 
 void GatherKernel::load_operand(const Xmm& dst, const PoolView& view, const Reg64& base, int vector, int count) {
   const int each = bits_of(view.dtype) / 8;
-  if (view.c == 0 && shape_.channels > 1) return load(dst, view.dtype, Walk::same, base, count);
+  if (view.c == 0) return load(dst, view.dtype, Walk::same, base, count);
+  prefetch(base, view, vector);
   load(dst, view.dtype, Walk::next, base + rcx * each + vector * lanes() * each, count);
+}
+
+/// What vectors further on need, on its way early: loads alone keep too little under way.
+void GatherKernel::prefetch(const Reg64& base, const PoolView& view, int vector) {
+  const int each = bits_of(view.dtype) / 8, bytes = lanes() * each;
+  for (int at = 0; at < bytes; at += 64) prefetcht0(ptr[base + rcx * each + vector * bytes + at + kPrefetchFromMemory]);
 }
 
 /// Adds `value` to the cell where the window names it.

@@ -47,6 +47,7 @@ class GatherKernel : private Emitter {
   void emit_cell(Body& back, int vector, int count);
   void compare(int vector, int count);
   void compare_wide(int vector, int count);
+  void prefetch(const Xbyak::Reg64& base, const PoolView& view, int vector);
   void take(const Xbyak::Xmm& value, bool integer, int vector, int count);
   void load_operand(const Xbyak::Xmm& dst, const PoolView& view, const Xbyak::Reg64& base, int vector, int count);
   void advance(const Xbyak::Operand& address, int64_t bytes);
