@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two ways from indices to a gradient. Indices of a pooling name cells near their windows: then every cell gathers what
-// names it (pool_channel_gather.hpp), in one pass over memory. Indices may name any cell, though: what the gather does
-// not find shows in its count, and then gradients are scattered (pool_scatter.hpp), which also tells which index is
-// wrong.
+// names it (pool_channel_gather.hpp, pool_plane_gather.hpp), in one pass over memory. Indices may name any cell,
+// though: what the gather does not find shows in its count, and then gradients are scattered (pool_scatter.hpp), which
+// also tells which index is wrong.
 #include "kernels/jit/pool_from_indices.hpp"
 
 #include <algorithm>
 #include <memory>
 
 #include "kernels/jit/pool_channel_gather.hpp"
+#include "kernels/jit/pool_plane_gather.hpp"
 #include "kernels/jit/pool_scatter.hpp"
 #include "kernels/jit/row_kernel.hpp"
 #include "kernels/jit/run_of.hpp"
@@ -49,6 +50,7 @@ const char* refuse_pool_from_indices(const Problem& problem, const Target& targe
 Result<Run> make_pool_from_indices(const Problem& problem, const Target& target) {
   PT_ASSIGN(Run scatter, make_pool_scatter(problem, target));
   if (ChannelGather::fits(problem)) return gathering<ChannelGather>(problem, target, std::move(scatter));
+  if (PlaneGather::fits(problem)) return gathering<PlaneGather>(problem, target, std::move(scatter));
   return scatter;
 }
 
