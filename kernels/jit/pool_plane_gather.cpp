@@ -80,7 +80,8 @@ void PlaneGather::lay_out() {
   row_entries_ = 2 + std::min(g_.dst[1], kMostWindows) * std::min(g_.dst[0], kMostPlanes);
   orders_at_ = 0;
   bases_at_ = aligned(vectors_ * lanes_ * 4);
-  tables_bytes_ = aligned(bases_at_ + vectors_ * 4);
+  over_at_ = aligned(bases_at_ + vectors_ * 4);
+  tables_bytes_ = aligned(over_at_ + height * 8);
   cells_at_ = aligned(slots_ * pitch_);
   rows_at_ = aligned(cells_at_ + (band_rows_ * width + 2 * lanes_) * 4);
   part_bytes_ = aligned(rows_at_ + band_rows_ * row_entries_ * 4);
@@ -131,7 +132,8 @@ std::optional<IndexReach> PlaneGather::reach(const RunArgs& args) const {
   return found;
 }
 
-/// Where vectors of cells find their windows along x. Windows that do not exist are those at the margins.
+/// Where vectors of cells find their windows along x, and rows theirs along y. Windows that do not exist are those at
+/// the margins.
 void PlaneGather::make_tables(const RunArgs& args, const IndexReach& reach) const {
   auto* tables = static_cast<std::byte*>(args.scratch);
   auto* orders = reinterpret_cast<int32_t*>(tables + orders_at_);
@@ -145,6 +147,12 @@ void PlaneGather::make_tables(const RunArgs& args, const IndexReach& reach) cons
     const int64_t base = first(v * lanes_);
     bases[v] = static_cast<int32_t>((base + lanes_) * 4);
     for (int64_t l = 0; l < lanes_; ++l) orders[v * lanes_ + l] = static_cast<int32_t>(first(v * lanes_ + l) - base);
+  }
+  auto* over = reinterpret_cast<int32_t*>(tables + over_at_);
+  for (int64_t y = 0; y < g_.src[1]; ++y) {
+    const IndexReach::Windows windows = reach.over(1, g_.dst[1], y);
+    *over++ = static_cast<int32_t>(std::min(windows.first, g_.dst[1]));
+    *over++ = static_cast<int32_t>(windows.count);
   }
 }
 
@@ -205,10 +213,10 @@ int64_t PlaneGather::run(const RunArgs& args, const Work& work, const Band& band
 /// not hold them.
 int64_t PlaneGather::prepare(const RunArgs& args, const Work& work, const Band& band, const IndexReach& reach) const {
   const IndexReach::Windows oz = reach.over(0, g_.dst[0], band.z);
-  const IndexReach::Windows top = reach.over(1, g_.dst[1], band.y);
-  const IndexReach::Windows bottom = reach.over(1, g_.dst[1], band.y + band.rows - 1);
-  const int64_t first = std::min(top.first, g_.dst[1]),
-                rows = std::max<int64_t>(0, bottom.first + bottom.count - first);
+  const auto* over =
+      reinterpret_cast<const int32_t*>(static_cast<const std::byte*>(args.scratch) + over_at_) + 2 * band.y;
+  const int32_t* last = over + 2 * (band.rows - 1);
+  const int64_t first = over[0], rows = std::max<int64_t>(0, last[0] + last[1] - first);
   if (oz.count * rows > slots_) return -1;
   std::array<const void*, kMaxOperands> in;
   for (int64_t a = 0; a < oz.count && rows > 0; ++a) {
@@ -223,15 +231,12 @@ int64_t PlaneGather::prepare(const RunArgs& args, const Work& work, const Band& 
     void* gradients = to + gradients_at_;
     (*gradients_)({in.data(), &gradients, nullptr, rows});
   }
-  for (int64_t row = 0; row < band.rows; ++row) {
+  for (int64_t row = 0; row < band.rows; ++row, over += 2) {
     int32_t* entry = work.rows + row * row_entries_;
-    const int64_t y = band.y + row;
-    const IndexReach::Windows over = reach.over(1, g_.dst[1], y);
-    *entry++ = static_cast<int32_t>((band.z * g_.src[1] + y) * g_.src[2] * base_.cell);
-    *entry++ = static_cast<int32_t>(oz.count * over.count);
+    *entry++ = static_cast<int32_t>((band.z * g_.src[1] + band.y + row) * g_.src[2] * base_.cell);
+    *entry++ = static_cast<int32_t>(oz.count * over[1]);
     for (int64_t a = 0; a < oz.count; ++a)
-      for (int64_t b = 0; b < over.count; ++b)
-        *entry++ = static_cast<int32_t>((a * rows + over.first - first + b) * pitch_);
+      for (int64_t b = 0; b < over[1]; ++b) *entry++ = static_cast<int32_t>((a * rows + over[0] - first + b) * pitch_);
   }
   return rows;
 }

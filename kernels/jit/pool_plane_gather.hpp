@@ -56,7 +56,7 @@ class PlaneGather {
   int64_t slots_ = 1;                     // rows of windows under a tile
   int64_t gradients_at_ = 0, pitch_ = 0;  // bytes of a prepared row
   int64_t row_entries_ = 0;               // of the table of rows
-  int64_t orders_at_ = 0, bases_at_ = 0, tables_bytes_ = 0;
+  int64_t orders_at_ = 0, bases_at_ = 0, over_at_ = 0, tables_bytes_ = 0;
   int64_t cells_at_ = 0, rows_at_ = 0, part_bytes_ = 0;
   std::vector<int32_t> numbers_;
   std::unique_ptr<const NamesKernel> names_;
