@@ -46,6 +46,8 @@ struct Target {
   int threads = 1;     ///< threads that will execute
   FpMath fpmath = FpMath::strict;
   bool keeps_packs = false;  ///< what Run::packs makes is kept between executions, so it may cost something
+  /// The same bits whatever `threads` is: no sum may be split by it.
+  bool deterministic = false;
 };
 
 struct Kernel {

@@ -21,20 +21,29 @@ struct allocator {
   static allocator standard();
 };
 
+struct engine_options {
+  /// What is compiled gives the same bits whatever the number of threads it is compiled for and run on. Costs speed
+  /// where oneDNN's primitives would split sums between threads (docs/numerics.md). PARTITA_DETERMINISTIC=1 in the
+  /// environment sets it for every engine.
+  bool deterministic = false;
+};
+
 /// The CPU with an allocator. A cheap copy; the allocator's functions must outlive what was compiled for the engine.
 class engine {
  public:
   /// With the standard allocator.
-  explicit engine(EngineKind kind = EngineKind::cpu);
-  engine(EngineKind kind, allocator memory);
+  explicit engine(EngineKind kind = EngineKind::cpu, engine_options options = {});
+  engine(EngineKind kind, allocator memory, engine_options options = {});
   EngineKind kind() const { return kind_; }
   const allocator& memory() const { return memory_; }
+  bool deterministic() const { return deterministic_; }
   /// Copies have the same. Every engine made with an allocator of the caller has one of its own, never given again; all
   /// others have 0. What is compiled for one identity is not handed out to another.
   uint64_t identity() const { return identity_; }
 
  private:
   EngineKind kind_;
+  bool deterministic_ = false;
   allocator memory_;
   uint64_t identity_ = 0;
 };

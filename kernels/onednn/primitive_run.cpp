@@ -228,6 +228,7 @@ dnnl::primitive_attr plain_attr() {
 
 dnnl::primitive_attr math_attr(const Target& target) {
   dnnl::primitive_attr attr = plain_attr();
+  attr.set_deterministic(target.deterministic);
   switch (target.fpmath) {
     case FpMath::strict: break;
     case FpMath::bf16: attr.set_fpmath_mode(dnnl::fpmath_mode::bf16); break;

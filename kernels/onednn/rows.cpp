@@ -5,9 +5,11 @@
 #include <array>
 
 #include "kernels/onednn/float_copy.hpp"
+#include "kernels/onednn/shares.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
+#include "src/base/threads.hpp"
 
 namespace partita::onednn {
 namespace {
@@ -40,10 +42,19 @@ const char* refuse_always(const Problem& problem) {
 
 const char* planned(Planner plan, const Problem& problem, const Target& target, PrimitiveRun& run) {
   try {
-    return plan(problem, target, run);
+    const Shares shares(problem, target);
+    const ThreadScope threads(shares.threads());
+    return plan(shares.piece(), target, run);
   } catch (const dnnl::error&) {
     return "oneDNN has no implementation for these types, sizes or layouts on this machine";
   }
+}
+
+Result<Run> finished(PrimitiveRun run, const Problem& problem, const Target& target) {
+  const Shares shares(problem, target);
+  const ThreadScope threads(shares.threads());
+  PT_ASSIGN(Run of_piece, std::move(run).finish());
+  return shares.whole(std::move(of_piece));
 }
 
 /// A tensor and its f32 copy in scratch memory.
@@ -133,7 +144,7 @@ const char* refuse_planned(Planner plan, const Problem& problem, const Target& t
 Result<Run> make_planned(Planner plan, const Problem& problem, const Target& target) {
   PrimitiveRun run;
   if (const char* reason = planned(plan, problem, target, run)) return fail(Code::unimplemented, reason);
-  return std::move(run).finish();
+  return finished(std::move(run), problem, target);
 }
 
 const char* refuse_in_floats(Planner plan, const Problem& problem, const Target& target) {
@@ -149,7 +160,7 @@ Result<Run> make_in_floats(Planner plan, const Problem& problem, const Target& t
     return fail(Code::unimplemented, reason);
   }
   Copies& copies = planned_run.copies;
-  PT_ASSIGN(Run inner, std::move(planned_run.run).finish());
+  PT_ASSIGN(Run inner, finished(std::move(planned_run.run), copies.problem, target));
   if (copies.in.empty() && copies.out.empty()) return inner;
   const size_t bytes = copies.bytes + inner.scratch_bytes;
   std::vector<Pack> packs = inner.packs;

@@ -252,6 +252,7 @@ Result<Step> tile_step(const Program& program, const Region& region, const std::
                        const Target& target) {
   Target alone = target;
   alone.threads = 1;
+  alone.deterministic = false;  // with one thread there is nothing to split
   const ThreadScope scope(1);
   auto tiles = std::make_shared<Tiles>();
   tiles->extents = extents;

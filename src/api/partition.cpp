@@ -36,7 +36,7 @@ Status execute_waiting(const CompiledForm& form, const stream& on, std::span<con
     for (const tensor& t : inputs)
       if (t.desc.id == id) constants.emplace_back(*find(form.inputs, id), t.data);
   const auto in = described(form.inputs, inputs), out = described(form.outputs, outputs);
-  PT_ASSIGN(const Compiled compiled, compile(*form.partition, {in, out, constants}, 0, on.on().identity()));
+  PT_ASSIGN(const Compiled compiled, compile(*form.partition, {in, out, constants}, 0, on.on()));
   if (!compiled.executable)
     return fail(Code::invalid_arguments, str("no data is given for shape input ", compiled.waits_for[0]));
   for (const logical_tensor& made : compiled.executable->outputs)
@@ -87,7 +87,7 @@ Result<compiled_partition> partition::compile(std::span<const logical_tensor> in
   auto form = std::make_shared<CompiledForm>();
   const Stopwatch watch;
   bool hit = false;
-  PT_ASSIGN(Compiled compiled, partita::compile(*form_, {inputs, outputs, constants}, 0, on.identity(), &hit));
+  PT_ASSIGN(Compiled compiled, partita::compile(*form_, {inputs, outputs, constants}, 0, on, &hit));
   form->partition = form_;
   form->executable = std::move(compiled.executable);
   form->waits_for = std::move(compiled.waits_for);

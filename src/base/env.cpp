@@ -17,6 +17,8 @@ constexpr EnvDef kEnv[] = {
      "Best instruction set kernels may use, at most the machine's."},
     {Env::cache_capacity, "DNNL_GRAPH_COMPILED_PARTITION_CACHE_CAPACITY", "a number, 1024 where not set",
      "Compiled partitions that are kept for equal requests; 0 keeps none."},
+    {Env::deterministic, "PARTITA_DETERMINISTIC", "1",
+     "Every engine is deterministic: results do not depend on the number of threads that was compiled for."},
     {Env::perf, "PARTITA_PERF", "1",
      "Writes /tmp/perf-<pid>.map, with which `perf report` shows the names of generated kernels."},
     {Env::verbose, "PARTITA_VERBOSE", "1",

@@ -9,7 +9,18 @@
 
 namespace partita {
 
-enum class Env { force_kernel, max_isa, cache_capacity, perf, verbose, graph_dump, graph_dump_old, constants, constants_old };
+enum class Env {
+  force_kernel,
+  max_isa,
+  cache_capacity,
+  deterministic,
+  perf,
+  verbose,
+  graph_dump,
+  graph_dump_old,
+  constants,
+  constants_old
+};
 
 struct EnvDef {
   Env key;

@@ -69,6 +69,7 @@ void add_run(CLI::App& app, int& exit_code) {
   command->add_option("--threads", s.threads, "Threads; 0 means as many as OpenMP gives (0)")
       ->type_name("N")
       ->check(CLI::Range(0, 4096).description(""));
+  command->add_flag("--deterministic", s.deterministic, "The same bits whatever the number of threads");
   add_policy(*command, s.policy);
   command
       ->add_option_function<std::string>(

@@ -30,13 +30,14 @@ struct Request {
   int threads;
   bool keeps_constants = constant_cache_capacity(EngineKind::cpu) > 0;  // kernels are chosen by it
   uint64_t engine;
+  bool deterministic;
   uint64_t hash;
 
-  Request(const Partition& p, const Given& given, int threads, uint64_t engine)
-      : partition(p), given(given), threads(threads), engine(engine) {
+  Request(const Partition& p, const Given& given, int threads, const partita::engine& on)
+      : partition(p), given(given), threads(threads), engine(on.identity()), deterministic(on.deterministic()) {
     Hasher h;
     h.add(p.content_hash).add(engine).add(static_cast<uint64_t>(threads)).add(static_cast<uint64_t>(p.fpmath));
-    h.add(static_cast<uint64_t>(keeps_constants));
+    h.add(static_cast<uint64_t>(keeps_constants)).add(static_cast<uint64_t>(deterministic));
     for (const auto* side : {&given.inputs, &given.outputs})
       for (const logical_tensor& t : *side) {
         h.add(t.id).add(static_cast<uint64_t>(t.dtype)).add(static_cast<uint64_t>(t.layout));
@@ -62,7 +63,8 @@ class Key {
         threads_(r.threads),
         engine_(r.engine),
         fpmath_(r.partition.fpmath),
-        keeps_constants_(r.keeps_constants) {
+        keeps_constants_(r.keeps_constants),
+        deterministic_(r.deterministic) {
     for (const tensor& c : r.given.constants)
       if (counts(c)) constants_.emplace_back(c.desc.id, content_of(c));
   }
@@ -75,8 +77,8 @@ class Key {
   bool is(const Request& r) const {
     const Partition& p = r.partition;
     return hash_ == r.hash && threads_ == r.threads && engine_ == r.engine && fpmath_ == p.fpmath &&
-           keeps_constants_ == r.keeps_constants && std::ranges::equal(inputs_, r.given.inputs) &&
-           std::ranges::equal(outputs_, r.given.outputs) &&
+           keeps_constants_ == r.keeps_constants && deterministic_ == r.deterministic &&
+           std::ranges::equal(inputs_, r.given.inputs) && std::ranges::equal(outputs_, r.given.outputs) &&
            (partition_ == p.id || (ops_ == p.ops && attrs_ == p.attrs)) && has(r.given.constants);
   }
 
@@ -100,7 +102,7 @@ class Key {
   int threads_;
   uint64_t engine_;
   FpMath fpmath_;
-  bool keeps_constants_;
+  bool keeps_constants_, deterministic_;
 };
 
 /// Requests are looked up without a key being made of them.
@@ -128,12 +130,12 @@ size_t initial_capacity() {
 /// Hits share the lock; what they change of an entry is atomic.
 class Cache {
  public:
-  Result<Compiled> get(const Partition& p, const Given& given, int threads, uint64_t engine, bool* hit) {
+  Result<Compiled> get(const Partition& p, const Given& given, int threads, const engine& on, bool* hit) {
     bool unasked = false;
     bool& found_one = hit ? *hit : unasked;
     found_one = false;
-    if (capacity_.load(std::memory_order_relaxed) == 0) return compile_uncached(p, given, threads);
-    const Request request(p, given, threads, engine);
+    if (capacity_.load(std::memory_order_relaxed) == 0) return compile_uncached(p, given, threads, on.deterministic());
+    const Request request(p, given, threads, on);
     Entry entry;
     {
       const std::shared_lock lock(mutex_);
@@ -152,7 +154,7 @@ class Cache {
     }
     found_one = entry.valid();
     if (entry.valid()) return awaited(entry, request);
-    auto made = compile_uncached(p, given, threads);
+    auto made = compile_uncached(p, given, threads, request.deterministic);
     promise.set_value(made.ok() ? std::make_shared<const Compiled>(*made) : nullptr);
     if (!made.ok()) forget(request);
     return made;
@@ -189,7 +191,7 @@ class Cache {
   /// A failed build is not kept: those who waited for it build for themselves and get the same error.
   static Result<Compiled> awaited(const Entry& entry, const Request& request) {
     if (const auto& compiled = entry.get()) return *compiled;
-    return compile_uncached(request.partition, request.given, request.threads);
+    return compile_uncached(request.partition, request.given, request.threads, request.deterministic);
   }
 
   /// The least recently used ones go. Under the lock, alone.
@@ -217,9 +219,9 @@ Cache& cache() {
 
 }  // namespace
 
-Result<Compiled> compile(const Partition& partition, const Given& given, int threads, uint64_t engine, bool* hit) {
+Result<Compiled> compile(const Partition& partition, const Given& given, int threads, const engine& on, bool* hit) {
   const ThreadScope scope(threads);
-  return cache().get(partition, given, thread_count(), engine, hit);
+  return cache().get(partition, given, thread_count(), on, hit);
 }
 
 void forget_engine(uint64_t identity) { cache().forget_engine(identity); }

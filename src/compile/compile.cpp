@@ -11,11 +11,12 @@
 
 namespace partita {
 
-Result<Compiled> compile_uncached(const Partition& partition, const Given& given, int threads) {
+Result<Compiled> compile_uncached(const Partition& partition, const Given& given, int threads, bool deterministic) {
   if (!partition.supported)
     return fail(Code::invalid_arguments, str("partition ", partition.id, " is not supported: ", partition.reason));
   const ThreadScope scope(threads);
-  const Target target{machine_isa(), thread_count(), partition.fpmath, constant_cache_capacity(partition.kind) > 0};
+  const Target target{machine_isa(), thread_count(), partition.fpmath, constant_cache_capacity(partition.kind) > 0,
+                      deterministic};
 
   PT_ASSIGN(Specialized specialized, specialize(partition, given));
   if (!specialized.waits_for.empty()) return Compiled{nullptr, std::move(specialized.waits_for)};

@@ -17,14 +17,14 @@ struct Compiled {
   std::vector<uint64_t> waits_for;
 };
 
-/// Compiles for `threads` threads (0: as many as OpenMP gives) and the engine of that identity. Looks into the
-/// compiled-partition cache first; equal concurrent requests build once. `hit` (or null) tells whether this request
-/// built nothing. Thread-safe.
-Result<Compiled> compile(const Partition& partition, const Given& given, int threads, uint64_t engine = 0,
+/// Compiles for `threads` threads (0: as many as OpenMP gives) and that engine. Looks into the compiled-partition cache
+/// first; equal concurrent requests build once. `hit` (or null) tells whether this request built nothing. Thread-safe.
+Result<Compiled> compile(const Partition& partition, const Given& given, int threads, const engine& on = engine(),
                          bool* hit = nullptr);
 
 /// The chain itself, without the cache.
-Result<Compiled> compile_uncached(const Partition& partition, const Given& given, int threads);
+Result<Compiled> compile_uncached(const Partition& partition, const Given& given, int threads,
+                                  bool deterministic = false);
 
 /// Most executables the cache keeps (least recently used go first); 0 switches it off. Default 1024.
 void set_cache_capacity(size_t executables);

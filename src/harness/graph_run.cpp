@@ -24,7 +24,10 @@ double median(std::vector<double> times) {
 class GraphRun {
  public:
   GraphRun(graph& g, const RunSettings& settings)
-      : graph_(g), settings_(settings), on_(), stream_(on_, settings.threads) {}
+      : graph_(g),
+        settings_(settings),
+        on_(EngineKind::cpu, {settings.deterministic}),
+        stream_(on_, settings.threads) {}
 
   Result<GraphReport> run(const std::function<void(double)>& progress) {
     const ThreadScope threads(settings_.threads);

@@ -12,10 +12,11 @@ namespace partita {
 
 struct RunSettings {
   Policy policy = Policy::fusion;
-  int reps = 1;         ///< timed executions of each partition; the median counts
-  uint64_t seed = 1;    ///< of the input data; the same seed gives the same data
-  bool verify = false;  ///< compare each partition's outputs with the references, run on the same inputs
-  int threads = 0;      ///< 0: as many as OpenMP gives
+  int reps = 1;                ///< timed executions of each partition; the median counts
+  uint64_t seed = 1;           ///< of the input data; the same seed gives the same data
+  bool verify = false;         ///< compare each partition's outputs with the references, run on the same inputs
+  int threads = 0;             ///< 0: as many as OpenMP gives
+  bool deterministic = false;  ///< engine_options::deterministic
 };
 
 struct PartitionReport {

@@ -10,13 +10,16 @@
 
 namespace partita {
 
-PreparedGraph::PreparedGraph(graph g, int threads)
-    : graph_(std::make_unique<graph>(std::move(g))), stream_(engine_, threads), tensors_(*graph_->form()) {}
+PreparedGraph::PreparedGraph(graph g, int threads, const engine& on)
+    : graph_(std::make_unique<graph>(std::move(g))),
+      engine_(on),
+      stream_(engine_, threads),
+      tensors_(*graph_->form()) {}
 
-Result<PreparedGraph> PreparedGraph::make(graph g, Policy policy, int threads, uint64_t seed) {
+Result<PreparedGraph> PreparedGraph::make(graph g, Policy policy, int threads, uint64_t seed, const engine& on) {
   PT_TRY(g.finalize());
   const ThreadScope scope(threads);
-  PreparedGraph made(std::move(g), threads);
+  PreparedGraph made(std::move(g), threads, on);
   PT_ASSIGN(const auto partitions, made.graph_->get_partitions(policy));
   PT_TRY(made.tensors_.fill_inputs(seed));
   size_t scratch_bytes = 0;

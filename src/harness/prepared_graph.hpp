@@ -18,7 +18,8 @@ class PreparedGraph {
   };
 
   /// `g` may be finalized already. threads 0: as many as OpenMP gives. Errors are those of finalize and compile.
-  static Result<PreparedGraph> make(graph g, Policy policy, int threads, uint64_t seed = 1);
+  static Result<PreparedGraph> make(graph g, Policy policy, int threads, uint64_t seed = 1,
+                                    const engine& on = engine());
 
   /// Runs all partitions in order; results overwrite those of the execution before.
   Status execute();
@@ -27,7 +28,7 @@ class PreparedGraph {
   size_t bytes() const;
 
  private:
-  PreparedGraph(graph g, int threads);
+  PreparedGraph(graph g, int threads, const engine& on);
 
   std::unique_ptr<graph> graph_;  ///< keeps its address: tensors_ refers to its final form
   engine engine_;

@@ -5,7 +5,15 @@
 #include <atomic>
 #include <cstdlib>
 
+#include "src/base/env.hpp"
+
 namespace partita {
+namespace {
+
+/// By the environment, for the clients of interfaces that have no place for options.
+bool demanded() { return env(Env::deterministic) == "1"; }
+
+}  // namespace
 
 allocator allocator::standard() {
   return {[](size_t size, size_t alignment) -> void* {
@@ -15,9 +23,11 @@ allocator allocator::standard() {
           [](void* p) { std::free(p); }};
 }
 
-engine::engine(EngineKind kind) : kind_(kind), memory_(allocator::standard()) {}
+engine::engine(EngineKind kind, engine_options options)
+    : kind_(kind), deterministic_(options.deterministic || demanded()), memory_(allocator::standard()) {}
 
-engine::engine(EngineKind kind, allocator memory) : kind_(kind), memory_(std::move(memory)) {
+engine::engine(EngineKind kind, allocator memory, engine_options options)
+    : kind_(kind), deterministic_(options.deterministic || demanded()), memory_(std::move(memory)) {
   static std::atomic<uint64_t> last = 0;
   identity_ = ++last;
 }

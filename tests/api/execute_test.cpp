@@ -284,7 +284,7 @@ TEST(cache, engines_with_allocators_have_programs_of_their_own_until_they_are_fo
   EXPECT_NE(first.identity(), engine().identity());
   bool hit = false;
   const auto executable = [&](const engine& on) {
-    return compile(*p.form(), {p.input_ports(), p.output_ports(), {}}, 1, on.identity(), &hit)->executable;
+    return compile(*p.form(), {p.input_ports(), p.output_ports(), {}}, 1, on, &hit)->executable;
   };
   const auto kept = executable(first);
   EXPECT_FALSE(hit);

@@ -29,13 +29,18 @@ const Kernel* generated_row(StepKind step, Isa isa) {
 }
 
 std::vector<Buffer> run_kernel(const Kernel& row, const Problem& problem, const std::vector<Buffer>& in, int threads) {
+  return run_kernel(row, problem, in, Target{.isa = row.isa, .threads = threads});
+}
+
+std::vector<Buffer> run_kernel(const Kernel& row, const Problem& problem, const std::vector<Buffer>& in,
+                               const Target& target) {
   std::vector<Buffer> out;
   std::vector<const void*> sources;
   std::vector<void*> targets;
   for (const Buffer& b : in) sources.push_back(b.data());
   for (const TensorDesc& desc : problem.out) out.push_back(nan_buffer(desc));
   for (Buffer& b : out) targets.push_back(b.data());
-  const Target target{.isa = row.isa, .threads = threads};
+  const ThreadScope scope(target.threads);
   const char* reason = row.refuse(problem, target);
   EXPECT_EQ(reason, nullptr) << row.name << ": " << (reason ? reason : "");
   if (reason) return out;
@@ -43,7 +48,6 @@ std::vector<Buffer> run_kernel(const Kernel& row, const Problem& problem, const 
   EXPECT_TRUE(run.ok()) << run.status().text();
   if (!run.ok()) return out;
   GuardedMemory scratch((run->scratch_bytes + 63) / 64 * 64, 0xff);
-  const ThreadScope scope(threads);
   const Status status = run->call({sources, targets, scratch.data()});
   EXPECT_TRUE(status.ok()) << status.text();
   for (const Buffer& b : out) EXPECT_EQ(damage(b), "") << row.name;

@@ -16,6 +16,9 @@ const Kernel* generated_row(StepKind step, Isa isa);
 
 /// Outputs start as NaN bytes, scratch memory too.
 std::vector<Buffer> run_kernel(const Kernel& row, const Problem& problem, const std::vector<Buffer>& in, int threads);
+/// The same for a whole target; its instruction set counts, not the row's.
+std::vector<Buffer> run_kernel(const Kernel& row, const Problem& problem, const std::vector<Buffer>& in,
+                               const Target& target);
 /// What the operator's reference computes.
 std::vector<Buffer> reference_results(const Problem& problem, const std::vector<Buffer>& in);
 /// Empty where both hold the same bytes.
