@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "kernels/loop/activations.hpp"
 #include "src/base/dtype.hpp"
@@ -113,8 +114,14 @@ int64_t element_at(const TensorDesc& desc, const Dims& at) {
 RowProgram::RowProgram(const Expr& expr, const Problem& problem, const Dims& space)
     : expr_(expr), in_(problem.in), out_(problem.out), rank_(space.size()), integer_(expr.code.size()) {
   for (size_t i = 0; i < expr.code.size(); ++i) {
-    const Instr& instr = expr.code[i];
+    Instr& instr = expr_.code[i];
     switch (instr.op) {
+      // Of two zeros the second operand wins, but a constant never does, as in generated code.
+      case ExprOp::max:
+      case ExprOp::min:
+        if (expr.code[instr.b].op == ExprOp::constant && expr.code[instr.a].op != ExprOp::constant)
+          std::swap(instr.a, instr.b);
+        break;
       case ExprOp::load: integer_[i] = in_[static_cast<size_t>(instr.imm)].dtype == Dtype::s32; break;
       case ExprOp::index_s32:
       case ExprOp::add_s32:

@@ -17,7 +17,7 @@ inline double clip(double x, double low, double high) { return x < low ? low : x
 inline double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
 /// log(1 + exp(x)) without overflow.
 inline double softplus_of(double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }
-/// Argument of the tanh in GELU's approximation.
+/// Argument of the tanh in GELU's approximation; (1 + tanh(u)) / 2 = sigmoid(2 u) does not cancel.
 inline double gelu_inner(double x) { return kSqrt2OverPi * (x + kGeluCubic * x * x * x); }
 
 }  // namespace partita::ref

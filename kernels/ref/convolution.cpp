@@ -78,7 +78,11 @@ std::vector<double> bias_values(const Problem& problem, Args args, int64_t chann
 void gather(const Conv& c, const std::vector<double>& bias) {
   const std::vector<float> weights = dense_floats(c.weights);
   const int64_t depth = c.wide_channels * c.taps;
-  Product product{.batches = c.batches(), .rows = c.narrow_channels, .columns = c.windows(), .depth = depth};
+  Product product{.batches = c.batches(),
+                  .rows = c.narrow_channels,
+                  .columns = c.windows(),
+                  .depth = depth,
+                  .exact = c.narrow.dtype() == Dtype::f64};
   product.left = [&](int64_t b, int64_t i, int64_t k, int64_t n, float* to) {
     std::copy_n(weights.data() + (b % c.groups * c.narrow_channels + i) * depth + k, n, to);
   };
@@ -95,8 +99,11 @@ void gather(const Conv& c, const std::vector<double>& bias) {
 /// wide = transposed weights * what the windows give back (+ bias).
 void scatter(const Conv& c, const std::vector<double>& bias) {
   const std::vector<float> weights = dense_floats(c.weights);
-  Product product{
-      .batches = c.batches(), .rows = c.wide_channels, .columns = c.wide_places(), .depth = c.narrow_channels * c.taps};
+  Product product{.batches = c.batches(),
+                  .rows = c.wide_channels,
+                  .columns = c.wide_places(),
+                  .depth = c.narrow_channels * c.taps,
+                  .exact = c.wide.dtype() == Dtype::f64};
   product.left = [&](int64_t b, int64_t i, int64_t k, int64_t n, float* to) {
     for (; n > 0; --n, ++k, ++to) {
       const int64_t channel = b % c.groups * c.narrow_channels + k / c.taps;
@@ -116,8 +123,11 @@ void scatter(const Conv& c, const std::vector<double>& bias) {
 /// weights(narrow channel, wide channel, tap) = sum over images and windows of narrow * what the window sees.
 void correlate(const Conv& c) {
   const int64_t windows = c.windows(), images = c.wide.dims[0];
-  Product product{
-      .batches = c.groups, .rows = c.wide_channels * c.taps, .columns = c.narrow_channels, .depth = images * windows};
+  Product product{.batches = c.groups,
+                  .rows = c.wide_channels * c.taps,
+                  .columns = c.narrow_channels,
+                  .depth = images * windows,
+                  .exact = c.weights.dtype() == Dtype::f64};
   product.left = [&](int64_t group, int64_t i, int64_t k, int64_t n, float* to) {
     while (n > 0) {
       const int64_t image = k / windows, window = k % windows, count = std::min(n, windows - window);

@@ -63,6 +63,7 @@ Status matmul(const Problem& problem, Args args) {
   product.columns = from_end(dst.dims, 1);
   product.depth = left.dims.back();
   product.parallel = !dst.packed();
+  product.exact = dst.dtype() == Dtype::f64;
   product.left = [&](int64_t b, int64_t i, int64_t k, int64_t n, float* to) {
     left.read(places.at(b)[0] + i * from_end(left.strides, 2) + k * left.strides.back(), left.strides.back(), n, to);
   };

@@ -57,6 +57,16 @@ struct Tile {
   }
 }
 
+void add_tile_exactly(Tile& tile, int64_t rows, int64_t columns, int64_t depth) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t k = 0; k < depth; ++k) {
+      const double left = tile.left[static_cast<size_t>(i * kDepth + k)];
+      const float* right = tile.right.data() + k * kRightStride;
+      double* sums = tile.sums.data() + i * kTileColumns;
+      for (int64_t j = 0; j < columns; ++j) sums[j] += left * double{right[j]};
+    }
+}
+
 void add_tile_anywhere(Tile& tile, int64_t rows, int64_t columns, int64_t depth) {
   add_tile(tile, rows, columns, depth);
 }
@@ -96,7 +106,7 @@ void compute_tile(const Product& p, AddTile add, Tile& tile, int64_t batch, int6
 void multiply_all(const Product& product) {
   const int64_t across = (product.columns + kTileColumns - 1) / kTileColumns;
   const int64_t down = (product.rows + kTileRows - 1) / kTileRows;
-  const AddTile add = fastest_add_tile();
+  const AddTile add = product.exact ? add_tile_exactly : fastest_add_tile();
   const auto part = [&](int64_t begin, int64_t end) {
     Tile tile;
     for (int64_t t = begin; t < end; ++t) {

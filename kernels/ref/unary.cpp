@@ -39,9 +39,9 @@ Status exp(const Problem& problem, Args args) {
 
 Status gelu(const Problem& problem, Args args) {
   if (problem.attrs.is(Attr::mode, "gelu_tanh")) {
-    return unary(problem, args, kCostly, [](double x) { return 0.5 * x * (1 + std::tanh(gelu_inner(x))); });
+    return unary(problem, args, kCostly, [](double x) { return x * sigmoid_of(2 * gelu_inner(x)); });
   }
-  return unary(problem, args, kCostly, [](double x) { return 0.5 * x * (1 + std::erf(x * kSqrtHalf)); });
+  return unary(problem, args, kCostly, [](double x) { return 0.5 * x * std::erfc(-x * kSqrtHalf); });
 }
 
 Status hard_sigmoid(const Problem& problem, Args args) {
@@ -76,7 +76,7 @@ Status reciprocal(const Problem& problem, Args args) {
 }
 
 Status relu(const Problem& problem, Args args) {
-  return unary(problem, args, kCheap, [](double x) { return x <= 0 ? 0 : x; });
+  return unary(problem, args, kCheap, [](double x) { return x < 0 ? 0 : x; });
 }
 
 Status round(const Problem& problem, Args args) {

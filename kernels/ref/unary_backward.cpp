@@ -42,13 +42,13 @@ Status elu_backward(const Problem& problem, Args args) {
 Status gelu_backward(const Problem& problem, Args args) {
   if (problem.attrs.is(Attr::mode, "gelu_tanh")) {
     return backward(problem, args, kCostly, [](double x, double dy) {
-      const double t = std::tanh(gelu_inner(x));
+      const double gate = sigmoid_of(2 * gelu_inner(x)), rest = sigmoid_of(-2 * gelu_inner(x));
       const double inner_slope = kSqrt2OverPi * (1 + 3 * kGeluCubic * x * x);
-      return dy * 0.5 * (1 + t + x * (1 - t * t) * inner_slope);
+      return dy * gate * (1 + 2 * x * rest * inner_slope);
     });
   }
   return backward(problem, args, kCostly, [](double x, double dy) {
-    const double cumulative = 0.5 * (1 + std::erf(x * kSqrtHalf));
+    const double cumulative = 0.5 * std::erfc(-x * kSqrtHalf);
     const double density = kInvSqrt2Pi * std::exp(-0.5 * x * x);
     return dy * (cumulative + x * density);
   });

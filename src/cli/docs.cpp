@@ -14,6 +14,7 @@
 #include "src/base/text.hpp"
 #include "src/cli/commands.hpp"
 #include "src/cli/diagnostics.hpp"
+#include "src/harness/accuracy.hpp"
 #include "src/ir/op_def.hpp"
 
 namespace partita::cli {
@@ -66,6 +67,25 @@ std::string kernels_page() {
   return text;
 }
 
+std::string bound_cells(const ErrorBound& bound) {
+  return bound.worst == 0 ? " exact | |" : str(" ", bound.worst, " | ", bound.mean, " |");
+}
+
+std::string accuracy_page() {
+  std::string text =
+      "# Accuracy\n\nHow far results may be from those of f64 arithmetic on the same inputs, in units in the last "
+      "place of "
+      "the result's type; 0.5 is correct rounding. Every kernel of an operator stays within these bounds "
+      "(`tests/golden/accuracy_test.cpp` measures them). The unit is that of a number of the size in the second "
+      "column; "
+      "narrow: results of bf16 and f16. Operators that are not listed copy, compare, count or quantize.\n\n"
+      "| operator | unit of | f32, worst | mean | narrow, worst | mean |\n|---|---|---|---|---|---|\n";
+  for (const Accuracy& row : accuracy_table())
+    text += str("| ", name_of(row.kind), " | ", text_of(row.scale), " |", bound_cells(row.f32), bound_cells(row.narrow),
+                "\n");
+  return text;
+}
+
 std::string environment_page() {
   std::string text =
       "# Environment variables\n\nEach is read once, at its first use.\n\n"
@@ -97,6 +117,7 @@ Status write_pages(const std::string& folder, const CLI::App& app) {
   PT_TRY(write_page(to / "ops.md", operators_page()));
   PT_TRY(write_page(to / "patterns.md", patterns_page()));
   PT_TRY(write_page(to / "kernels.md", kernels_page()));
+  PT_TRY(write_page(to / "accuracy.md", accuracy_page()));
   PT_TRY(write_page(to / "environment.md", environment_page()));
   return write_page(to / "cli.md", commands_page(app));
 }
@@ -107,8 +128,9 @@ void add_docs(CLI::App& app, int& exit_code) {
   const auto folder = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("docs", "Write the generated reference pages into a folder");
   command
-      ->add_option("DIR", *folder,
-                   "Folder for ops.md, patterns.md, kernels.md, environment.md and cli.md; made if missing")
+      ->add_option(
+          "DIR", *folder,
+          "Folder for ops.md, patterns.md, kernels.md, accuracy.md, environment.md and cli.md; made if missing")
       ->type_name("")
       ->required();
   command->footer(
