@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "kernels/jit/pool_walk.hpp"
 #include "src/base/threads.hpp"
@@ -14,7 +15,8 @@
 namespace partita::jit {
 namespace {
 
-constexpr int64_t kTileElements = 4096;   ///< cells of a tile: with what they are made from, they stay in the caches
+constexpr int64_t kTileElements = 4096;  ///< cells of a tile: with what they are made from, they stay in the caches
+constexpr int64_t kPartElements = 1024;  ///< the same where planes are cut anyway: reading and storing take turns often
 constexpr int64_t kDeepElements = 32768;  ///< the same where windows reach over several planes of a volume
 constexpr int64_t kPlaneElements = 8192;  ///< the same for tiles of several planes, margins of rows included
 
@@ -47,11 +49,19 @@ void ChannelFirstPool::make_tiles() {
   }
   join_cells_ = join_cells_ && blocks_.size() == 1;
   const int64_t step_y = p_.g.strides[1];
-  const int64_t wanted = p_.reach(0) > 1 ? kDeepElements : kTileElements;
+  const bool deep = p_.reach(0) > 1 || (p_.maximum && p_.span(0) > 1);
+  const int64_t most = deep ? kDeepElements : kTileElements;
   int64_t together = rows;
-  if (rows * blocks_[0].cells > wanted)
-    together = std::min(rows, step_y * even_part(rounded_up(rows, step_y) / step_y,
-                                                 std::max<int64_t>(1, wanted / blocks_[0].cells / step_y)));
+  if (rows * blocks_[0].cells > most) {
+    int64_t lines = step_y;  // rows that make whole cache lines
+    for (const PoolOperand& o : p_.out) lines = std::lcm(lines, kCacheLine / std::gcd(kCacheLine, o.y));
+    const int64_t step = lines * blocks_[0].cells > most ? step_y : lines;
+    // Sums of overlapping windows are made anew for every tile.
+    const bool apart = p_.maximum || p_.reach(1) == 1;
+    const int64_t wanted = deep ? kDeepElements : apart ? kPartElements : kTileElements;
+    together = std::min(
+        rows, step * even_part(rounded_up(rows, step) / step, std::max<int64_t>(1, wanted / blocks_[0].cells / step)));
+  }
   if (together == rows && blocks_.size() == 1)
     planes_ = std::clamp<int64_t>(kPlaneElements / (rows * (width + 2 * lanes_)), 1, p_.g.channels);
   planes_are_rows_ = planes_ * p_.g.strides[1] > p_.g.src[1];

@@ -71,7 +71,7 @@ void ChannelLastPool::lay_out() {
     slots_z_ = std::min(p_.g.dst[0], p_.reach(0));
     slots_y_ = std::min(p_.g.dst[1], p_.reach(1));
     // Otherwise each plane of cells would search the same windows again.
-    if (p_.reach(0) > 1 && slots_z_ * p_.g.dst[1] * window_row_bytes_ <= kPlaneBytes) slots_y_ = p_.g.dst[1];
+    if (p_.span(0) > 1 && slots_z_ * p_.g.dst[1] * window_row_bytes_ <= kPlaneBytes) slots_y_ = p_.g.dst[1];
     source_slots_ = p_.span(0) * p_.span(1);
   }
   window_slots_ = slots_z_ * slots_y_;

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <limits>
 
 #include "kernels/jit/expand.hpp"
+#include "kernels/jit/pool_index_store.hpp"
 #include "kernels/jit/pool_view.hpp"
 #include "kernels/jit/pool_walk.hpp"
 #include "kernels/jit/pool_windows.hpp"
@@ -22,7 +24,7 @@
 namespace partita::jit {
 namespace {
 
-constexpr int64_t kTileFloats = 65536;  ///< of prepared source rows: well within the second-level cache
+constexpr int64_t kTileFloats = 16384;  ///< of prepared source rows: reading and storing take turns often
 constexpr int64_t kLeastChannels = 64;  ///< of an image's tile
 constexpr int64_t kMaxTaps = 512;       ///< the search spells them out
 constexpr size_t kMaxOperands = 12;
@@ -45,6 +47,7 @@ class IndexPool {
   /// Code for so many channels.
   struct Kernels {
     Kernel load, store, stream;
+    std::shared_ptr<const IndexStoreKernel> indices, indices_stream;  ///< null where indices are not neighbours
   };
   struct Tile {
     int64_t n, c, channels, z, y, rows;
@@ -57,6 +60,7 @@ class IndexPool {
   };
   void lay_out();
   void name_taps();
+  void name_steps();
   Kernels make(Isa isa, int64_t channels) const;
   std::unique_ptr<const WinnerKernel> make_winner(Isa isa, int64_t channels) const;
   void run(const RunArgs& args, const Work& work, const Tile& t) const;
@@ -86,7 +90,8 @@ class IndexPool {
   int64_t tile_sources_ = 1;   ///< source rows of a plane under a tile
   int64_t window_floats_ = 0;  ///< of a row of winners; as many maxima follow
   int64_t winners_at_ = 0, table_at_ = 0, part_floats_ = 0;
-  bool any_empty_ = false, may_stream_ = false;
+  bool any_empty_ = false, may_stream_ = false, streams_indices_ = false;
+  std::vector<std::byte> index_steps_;
   std::vector<int32_t> tap_names_, first_;
   Kernels whole_, last_;
   std::unique_ptr<const WinnerKernel> winner_, last_winner_;
@@ -113,6 +118,10 @@ IndexPool::IndexPool(const Problem& problem, const Target& target)
   for (const PoolView& view : out_)
     may_stream_ = may_stream_ && on_lines({view.offset, view.n, images_ ? view.x : view.c, view.y, view.z,
                                            images_ && block_ < g_.channels ? block_ * view.c : 0});
+  streams_indices_ = may_stream_ && !any_empty_ &&
+                     on_lines({indices_.offset, indices_.n, images_ ? indices_.x : indices_.c, indices_.y, indices_.z,
+                               images_ && block_ < g_.channels ? block_ * indices_.c : 0});
+  name_steps();
   whole_ = make(target.isa, block_);
   winner_ = make_winner(target.isa, block_);
   if (g_.channels % block_ == 0) return;
@@ -131,6 +140,17 @@ void IndexPool::name_taps() {
   first_.insert(first_.end(), static_cast<size_t>(2 * lanes_), 0);
   for (int i = 0; i < 3; ++i)
     for (int64_t o = 0; o < g_.dst[i]; ++o) any_empty_ = any_empty_ || g_.counted(i, o) == 0;
+}
+
+/// Indices of neighbours: windows are a stride apart, channels of an image what a channel counts.
+void IndexPool::name_steps() {
+  const int64_t count = images_ ? block_ : g_.dst[2], step = images_ ? base_.channel : g_.strides[2] * base_.cell;
+  const auto each = static_cast<size_t>(indices_.element_bytes());
+  index_steps_.resize(static_cast<size_t>(count + 16) * each);
+  for (int64_t k = 0; k < count; ++k) {
+    const int64_t value = k * step;  // little-endian: narrow numbers are the first bytes of wide ones
+    std::memcpy(index_steps_.data() + static_cast<size_t>(k) * each, &value, each);
+  }
 }
 
 void IndexPool::lay_out() {
@@ -187,7 +207,7 @@ IndexPool::Kernels IndexPool::make(Isa isa, int64_t channels) const {
   RowKernelWriter load;
   load.store({Dtype::f32, true, (images_ ? cell_floats_ : row_floats_) * 4},
              load.splice(front_, front_in_, operands(front_in_)));
-  made.load = load.make(isa, images_ ? channels : g_.src[2], false);
+  made.load = load.make(isa, images_ ? channels : g_.src[2], false, kPrefetchFromMemory);
   RowKernelWriter store;
   std::vector<RowOperand> outputs;
   for (const PoolView& view : out_) outputs.push_back(operand(view));
@@ -195,6 +215,12 @@ IndexPool::Kernels IndexPool::make(Isa isa, int64_t channels) const {
   store.splice(back_, back_in_, operands(back_in_), outputs, best);
   made.store = store.make(isa, images_ ? channels : g_.dst[2], false);
   if (may_stream_) made.stream = store.make(isa, images_ ? channels : g_.dst[2], true, 0, false);
+  if ((images_ ? indices_.c : indices_.x) != indices_.element_bytes()) return made;
+  IndexStoreShape shape{
+      .dtype = indices_.dtype, .length = images_ ? channels : g_.dst[2], .cell = base_.cell, .streaming = false};
+  made.indices = std::make_shared<const IndexStoreKernel>(isa, shape);
+  shape.streaming = streams_indices_;
+  made.indices_stream = streams_indices_ ? std::make_shared<const IndexStoreKernel>(isa, shape) : made.indices;
   return made;
 }
 
@@ -298,6 +324,18 @@ void IndexPool::store_indices(const RunArgs& args, const Work& work, const Tile&
     auto* to = reinterpret_cast<Index*>(const_cast<std::byte*>(indices_.at(args.out[1], t.n, t.c, t.z, y, 0)));
     const int64_t corner = (g_.cell(0, t.z, 0) * g_.src[1] + g_.cell(1, y, 0)) * g_.src[2] - g_.pads_begin[2];
     const int64_t step = g_.strides[2], cell = base_.cell;
+    if (const auto& store = work.streaming ? kernels_of(t).indices_stream : kernels_of(t).indices;
+        store && !any_empty_) {
+      (*store)({.from = reinterpret_cast<const std::byte*>(winner),
+                .to = reinterpret_cast<std::byte*>(to),
+                .steps = index_steps_.data(),
+                .first = corner * cell + first,
+                .first_step = step * cell,
+                .rows = images_ ? g_.dst[2] : 1,
+                .from_bytes = cell_floats_ * 4,
+                .to_bytes = indices_.x});
+      continue;
+    }
     if (images_)
       for (int64_t x = 0; x < g_.dst[2]; ++x)
         for (int64_t c = 0; c < t.channels; ++c)

@@ -61,8 +61,11 @@ PoolStages::Kernel PoolStages::made(const Key& key, int64_t length, Write write)
   if (!kernel) {
     RowKernelWriter w;
     write(w);
-    // Of the rows that a sum shares with the one before, one comes from memory; a spread asks for its rows by itself.
-    const bool from_memory = std::get<0>(key) == Kind::sum && p_.channel_last && p_.reach(1) > 1;
+    // Of the rows that a sum shares with the one before, one comes from memory; a channel-last spread asks for its rows
+    // by itself, tiles of planes read many source rows at once.
+    const Kind kind = std::get<0>(key);
+    const bool from_memory =
+        p_.channel_last ? kind == Kind::sum && p_.reach(1) > 1 : kind == Kind::source && p_.rows() > 1;
     const int prefetch = from_memory ? kPrefetchFromMemory : 0;
     kernel = w.make(isa_, length, std::get<7>(key), prefetch, false);
   }
