@@ -35,6 +35,15 @@ foreach(folder api errors golden io kernels ops passes patterns runtime unit)
                        WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 endforeach()
 
+# Replaces malloc, as sanitizers do. oneDNN keeps no primitives, so that each compilation makes them anew.
+if(NOT PARTITA_SANITIZE)
+  file(GLOB sources CONFIGURE_DEPENDS tests/faults/*.cpp)
+  add_executable(faults_tests ${sources})
+  target_link_libraries(faults_tests PRIVATE partita_test_support partita_objects GTest::gmock_main)
+  gtest_discover_tests(faults_tests DISCOVERY_TIMEOUT 60 TEST_PREFIX faults.
+                       PROPERTIES ENVIRONMENT ONEDNN_PRIMITIVE_CACHE_CAPACITY=0)
+endif()
+
 # The same graphs with less than the machine has: the results stay within tolerance of the references. The variable is
 # read once a process, so each value is a run of its own.
 foreach(isa avx2 any)
@@ -80,7 +89,13 @@ add_executable(dnnl_graph_tests ${sources})
 file(GLOB sources CONFIGURE_DEPENDS tests/compat/dnnl_graph/threadpool/*.cpp)
 add_executable(dnnl_graph_threadpool_tests ${sources})
 set_target_properties(dnnl_graph_threadpool_tests PROPERTIES ENABLE_EXPORTS ON)
-foreach(program dnnl_graph_tests dnnl_graph_threadpool_tests)
+set(dnnl_graph_programs dnnl_graph_tests dnnl_graph_threadpool_tests)
+if(NOT PARTITA_SANITIZE)   # replaces malloc, as sanitizers do
+  add_executable(dnnl_graph_memory_tests tests/compat/dnnl_graph/memory/out_of_memory_test.cpp
+                 tests/faults/failing_memory.cpp)
+  list(APPEND dnnl_graph_programs dnnl_graph_memory_tests)
+endif()
+foreach(program IN LISTS dnnl_graph_programs)
   target_include_directories(${program} PRIVATE include ${PROJECT_SOURCE_DIR})
   target_compile_definitions(${program} PRIVATE PARTITA_VERSION="${PROJECT_VERSION}" ${dnnl_graph_definitions})
   target_link_libraries(${program} PRIVATE partita_dnnl_graph DNNL::dnnl GTest::gmock_main)
@@ -91,6 +106,10 @@ endforeach()
 gtest_discover_tests(dnnl_graph_tests DISCOVERY_TIMEOUT 60 TEST_PREFIX compat. PROPERTIES ENVIRONMENT PARTITA_VERBOSE=1)
 gtest_discover_tests(dnnl_graph_threadpool_tests DISCOVERY_TIMEOUT 60 TEST_PREFIX compat.
                      PROPERTIES ENVIRONMENT OMP_NUM_THREADS=3)
+
+if(TARGET dnnl_graph_memory_tests)
+  gtest_discover_tests(dnnl_graph_memory_tests DISCOVERY_TIMEOUT 60 TEST_PREFIX compat.)
+endif()
 
 add_executable(dnnl_graph_c_test tests/compat/dnnl_graph/c_test.c)
 target_link_libraries(dnnl_graph_c_test PRIVATE partita_dnnl_graph DNNL::dnnl)

@@ -38,6 +38,9 @@ struct Run {
   std::function<Status(const RunArgs&)> call;
   size_t scratch_bytes = 0;
   std::vector<Pack> packs = {};
+  /// Threads that `call` counts on: it was made for a team of OpenMP of that size and is wrong with a smaller one.
+  /// 1: it takes what it gets.
+  int team = 1;
 };
 
 /// What kernels are made for.
@@ -48,6 +51,7 @@ struct Target {
   bool keeps_packs = false;  ///< what Run::packs makes is kept between executions, so it may cost something
   /// The same bits whatever `threads` is: no sum may be split by it.
   bool deterministic = false;
+  bool generates_code = true;  ///< false: the system gives no memory for machine code, so only slow rows can do it
 };
 
 struct Kernel {

@@ -9,6 +9,7 @@ namespace {
 const char* refusal_of(const Kernel& row, const Problem& problem, const Target& target, std::string_view forced) {
   if (!forced.empty() && forced != row.name) return "another kernel is forced";
   if (target.isa < row.isa) return "the target lacks the instructions";
+  if (!target.generates_code && !row.slow) return "there is no memory for machine code";
   return row.refuse(problem, target);
 }
 

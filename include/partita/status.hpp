@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Status and Result<T>: how every call of Partita tells success from failure. No exception is thrown by Partita itself.
+// Status and Result<T>: how every call of Partita tells success from failure. What answers with one of them throws
+// nothing; the exceptions of the C++ library where there is no memory become Code::out_of_memory.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,9 @@ struct Error {
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(Error e) : error_(std::make_unique<Error>(std::move(e))) {}
+  Status(Error e) : error_(new Error(std::move(e))) {}
+  /// Code::out_of_memory. Takes no memory itself, so that it can always be made; `at` leaves it as it is.
+  static Status out_of_memory() noexcept;
 
   bool ok() const { return error_ == nullptr; }
   explicit operator bool() const { return ok(); }
@@ -52,13 +55,14 @@ class [[nodiscard]] Status {
   std::string text() const;
 
   /// Adds the place as the error travels up; the caller names only what it knows.
-  Status at(std::string_view place) && {
-    if (error_) error_->where.insert(0, error_->where.empty() ? std::string(place) : std::string(place) + ": ");
-    return std::move(*this);
-  }
+  Status at(std::string_view place) &&;
 
  private:
-  std::unique_ptr<Error> error_;
+  /// The error of out_of_memory() is shared and never freed.
+  struct Free {
+    void operator()(Error* error) const noexcept;
+  };
+  std::unique_ptr<Error, Free> error_;
 };
 
 /// A failed Status that remembers where in Partita it was made.

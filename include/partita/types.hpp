@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -89,8 +90,28 @@ class Dims {
   int size_ = 0;
 };
 
-/// The value of an attribute. monostate = absent, a state of its own.
-using AttrValue =
-    std::variant<std::monostate, bool, int64_t, float, std::string, std::vector<int64_t>, std::vector<float>>;
+/// The value of an attribute. monostate = absent, a state of its own. A copy is made first and moved in: a copy that
+/// gets no memory inside the variant makes GNU's library (seen with version 12) destroy what was never made.
+class AttrValue
+    : public std::variant<std::monostate, bool, int64_t, float, std::string, std::vector<int64_t>, std::vector<float>> {
+ public:
+  using variant::variant;
+  AttrValue() = default;
+  AttrValue(const AttrValue& other) : variant(copied(other)) {}
+  AttrValue(AttrValue&&) noexcept = default;
+  AttrValue& operator=(const AttrValue& other) { return *this = AttrValue(other); }
+  AttrValue& operator=(AttrValue&&) noexcept = default;
+  ~AttrValue() = default;
+
+ private:
+  static variant copied(const variant& other) {
+    return std::visit(
+        [](const auto& value) {
+          auto copy = value;
+          return variant(std::in_place_type<decltype(copy)>, std::move(copy));
+        },
+        other);
+  }
+};
 
 }  // namespace partita

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 
+#include "kernels/jit/code_memory.hpp"
 #include "kernels/jit/lanes.hpp"
 #include "kernels/jit/xbyak.hpp"
 #include "kernels/kernel.hpp"
@@ -13,12 +14,12 @@
 namespace partita::jit {
 
 /// The width is a value, not a template argument. The last kScratch vector registers belong to conversions.
-class Emitter : public Xbyak::CodeGenerator {
+class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
  public:
   static constexpr int kScratch = 4;
 
   explicit Emitter(Isa isa)
-      : Xbyak::CodeGenerator(kInitialBytes, Xbyak::AutoGrow),
+      : Xbyak::CodeGenerator(kInitialBytes, Xbyak::AutoGrow, static_cast<CodeMemory*>(this)),
         wide_(isa == Isa::avx512),
         converts_bf16_(wide_ && converts_to_bf16()) {}
 

@@ -11,8 +11,13 @@
 
 namespace partita::jit {
 
+/// runtime_error where the system gives no memory for machine code, which is no lack of memory as such: then the whole
+/// partition is compiled without any (src/compile/compile.cpp).
+inline Status status_of(const Xbyak::Error& e) {
+  return fail(Code::runtime_error, std::string("no machine code could be generated: ") + e.what());
+}
+
 /// A Run that calls a `Maker` made for the problem, with the scratch memory it asks for (a `scratch_bytes()`, if any).
-/// Xbyak throws where it gets no memory for code.
 template <class Maker>
 Result<Run> run_of(const Problem& problem, const Target& target) {
   try {
@@ -22,7 +27,7 @@ Result<Run> run_of(const Problem& problem, const Target& target) {
     run.call = [made = std::move(made)](const RunArgs& args) { return (*made)(args); };
     return run;
   } catch (const Xbyak::Error& e) {
-    return fail(Code::out_of_memory, std::string("no code could be generated: ") + e.what());
+    return status_of(e);
   }
 }
 

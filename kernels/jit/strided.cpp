@@ -339,14 +339,6 @@ const char* refuse_strided(const Problem& problem, const Target&) {
   return refuse_expansion(problem.back, problem);
 }
 
-Result<Run> make_strided(const Problem& problem, const Target& target) {
-  try {
-    auto loop = std::make_shared<const StridedLoop>(problem, target);
-    const size_t bytes = loop->scratch_bytes();
-    return Run{.call = [loop](const RunArgs& args) { return (*loop)(args); }, .scratch_bytes = bytes};
-  } catch (const Xbyak::Error& e) {
-    return fail(Code::out_of_memory, std::string("no code could be generated: ") + e.what());
-  }
-}
+Result<Run> make_strided(const Problem& problem, const Target& target) { return run_of<StridedLoop>(problem, target); }
 
 }  // namespace partita::jit

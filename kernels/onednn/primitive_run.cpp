@@ -8,6 +8,7 @@
 #include <new>
 
 #include "src/base/text.hpp"
+#include "src/base/threads.hpp"
 
 namespace partita::onednn {
 namespace {
@@ -30,7 +31,7 @@ Status called(const std::vector<std::function<void(const Addresses&)>>& calls, c
   } catch (const dnnl::error& error) {
     return status_of(error);
   } catch (const std::bad_alloc&) {
-    return fail(Code::out_of_memory, "no memory for the arguments of a oneDNN primitive");
+    return Status::out_of_memory();
   }
 }
 
@@ -48,7 +49,12 @@ std::function<Status(const void*, void*, void*)> packed_by(std::function<void(co
 }  // namespace
 
 const dnnl::engine& cpu_engine() {
-  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  static const dnnl::engine engine = [] {
+    // oneDNN tells profilers of its code: environment variables name a library that it loads for that
+    // (INTEL_JIT_PROFILER64) and folders outside the working folder that it writes into (JITDUMPDIR).
+    dnnl_set_jit_profiling_flags(DNNL_JIT_PROFILE_NONE);
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return engine;
 }
 
@@ -203,6 +209,7 @@ Result<Run> PrimitiveRun::finish() && {
   try {
     for (const Step& step : steps_) {
       auto call = executed(step, scratchpad);
+      if (!step.work) run.team = thread_count();
       if (step.pack < 0) {
         calls.push_back(std::move(call));
         continue;

@@ -3,6 +3,7 @@
 #include "kernels/onednn/rows.hpp"
 
 #include <array>
+#include <new>
 
 #include "kernels/onednn/float_copy.hpp"
 #include "kernels/onednn/shares.hpp"
@@ -45,7 +46,8 @@ const char* planned(Planner plan, const Problem& problem, const Target& target, 
     const Shares shares(problem, target);
     const ThreadScope threads(shares.threads());
     return plan(shares.piece(), target, run);
-  } catch (const dnnl::error&) {
+  } catch (const dnnl::error& error) {
+    if (error.status == dnnl_out_of_memory) throw std::bad_alloc();  // no refusal: ends the public call like any other
     return "oneDNN has no implementation for these types, sizes or layouts on this machine";
   }
 }
@@ -163,6 +165,7 @@ Result<Run> make_in_floats(Planner plan, const Problem& problem, const Target& t
   PT_ASSIGN(Run inner, finished(std::move(planned_run.run), copies.problem, target));
   if (copies.in.empty() && copies.out.empty()) return inner;
   const size_t bytes = copies.bytes + inner.scratch_bytes;
+  const int team = inner.team;
   std::vector<Pack> packs = inner.packs;
   for (Pack& pack : packs)
     pack.make = [make = pack.make, skip = copies.bytes](const void* from, void* to, void* scratch) {
@@ -171,7 +174,8 @@ Result<Run> make_in_floats(Planner plan, const Problem& problem, const Target& t
   return Run{.call = [copies = std::move(copies),
                       inner = std::move(inner)](const RunArgs& args) { return run_on_copies(copies, inner, args); },
              .scratch_bytes = bytes,
-             .packs = std::move(packs)};
+             .packs = std::move(packs),
+             .team = team};
 }
 
 }  // namespace partita::onednn

@@ -82,7 +82,8 @@ Status tile(Program& program, const Target& target) {
       if (!region) return {};
     }
     Result<Step> made = tile_step(program, *region, *extents, target);
-    if (!made.ok()) return {};  // a step that no kernel takes in tiles runs as a whole
+    if (made.status().code() == Code::unimplemented) return {};  // what no kernel takes in tiles runs as a whole
+    if (!made.ok()) return std::move(made).take_status();
     Step step = std::move(made).value();
     step.picked.kernel = &kTiles;
     put_in_place(program, *region, std::move(step));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,9 @@ class CompiledForm {
  public:
   std::shared_ptr<const Partition> partition;
   std::shared_ptr<const Executable> executable;  ///< null while it waits for shape inputs
+  /// The executable for one thread; made when it is first needed.
+  mutable std::shared_ptr<const Executable> alone;
+  mutable std::mutex making_alone;
   std::vector<uint64_t> waits_for;
   std::vector<logical_tensor> inputs, outputs;  ///< all fields known where there is an executable, else as given
   std::string about;  ///< what a line of PARTITA_VERBOSE says of it; empty where nothing is printed

@@ -4,6 +4,7 @@
 
 #include "passes/partition.hpp"
 #include "src/base/check.hpp"
+#include "src/base/guarded.hpp"
 #include "src/base/text.hpp"
 #include "src/ir/finalize.hpp"
 #include "src/ir/verify_op.hpp"
@@ -11,43 +12,52 @@
 namespace partita {
 
 Status graph::set_fpmath_mode(FpMath mode, bool apply_to_int) {
-  if (finalized()) return fail(Code::invalid_graph, "the graph is finalized, its fpmath mode cannot change");
+  if (finalized())
+    return guarded(
+        []() -> Status { return fail(Code::invalid_graph, "the graph is finalized, its fpmath mode cannot change"); });
   fpmath_ = mode;
   apply_to_int_ = apply_to_int;
   return {};
 }
 
 Status graph::add_op(const op& added) {
-  if (finalized())
-    return fail(Code::invalid_graph, "the graph is finalized, no operator can be added").at(place_of(added));
-  if (!ids_.insert(added.id).second)
-    return fail(Code::invalid_graph_op, str("another operator has the id ", added.id)).at(place_of(added));
-  if (auto checked = verify_op(added); !checked.ok()) {
-    ids_.erase(added.id);
-    return std::move(checked).take_status().at(place_of(added));
-  }
-  ops_.push_back(added);
-  return {};
+  return guarded([&]() -> Status {
+    if (finalized())
+      return fail(Code::invalid_graph, "the graph is finalized, no operator can be added").at(place_of(added));
+    if (!ids_.insert(added.id).second)
+      return fail(Code::invalid_graph_op, str("another operator has the id ", added.id)).at(place_of(added));
+    Status done = guarded([&]() -> Status {
+      if (auto checked = verify_op(added); !checked.ok()) return std::move(checked).take_status().at(place_of(added));
+      ops_.push_back(added);
+      return {};
+    });
+    if (!done.ok()) ids_.erase(added.id);
+    return done;
+  });
 }
 
 Status graph::finalize() {
-  if (finalized()) return {};
-  std::vector<Attrs> attrs;
-  for (const op& o : ops_) {
-    PT_ASSIGN(Attrs checked, verify_op(o));
-    attrs.push_back(std::move(checked));
-  }
-  PT_ASSIGN(FinalGraph made, partita::finalize(ops_, attrs));
-  final_ = std::make_shared<const FinalGraph>(std::move(made));
-  return {};
+  return guarded([&]() -> Status {
+    if (finalized()) return {};
+    std::vector<Attrs> attrs;
+    for (const op& o : ops_) {
+      PT_ASSIGN(Attrs checked, verify_op(o));
+      attrs.push_back(std::move(checked));
+    }
+    PT_ASSIGN(FinalGraph made, partita::finalize(ops_, attrs));
+    final_ = std::make_shared<const FinalGraph>(std::move(made));
+    return {};
+  });
 }
 
 Result<std::vector<partition>> graph::get_partitions(Policy policy) const {
-  if (!finalized()) return fail(Code::invalid_graph, "the graph must be finalized before it is partitioned");
-  std::vector<partition> partitions;
-  for (Partition& p : partition_graph(*final_, {policy, kind_, fpmath_, apply_to_int_}))
-    partitions.emplace_back(std::make_shared<const Partition>(std::move(p)));
-  return partitions;
+  return guarded([&]() -> Result<std::vector<partition>> {
+    if (!finalized()) return fail(Code::invalid_graph, "the graph must be finalized before it is partitioned");
+    std::vector<partition> partitions;
+    for (Partition& p : partition_graph(*final_, {policy, kind_, fpmath_, apply_to_int_}))
+      partitions.emplace_back(std::make_shared<const Partition>(std::move(p)));
+    return partitions;
+  });
 }
 
 }  // namespace partita

@@ -6,7 +6,9 @@
 #include "src/api/compiled_form.hpp"
 #include "src/api/verbose.hpp"
 #include "src/base/check.hpp"
+#include "src/base/guarded.hpp"
 #include "src/base/text.hpp"
+#include "src/base/threads.hpp"
 #include "src/compile/compile.hpp"
 #include "src/ir/finalize.hpp"
 
@@ -48,20 +50,47 @@ Status execute_waiting(const CompiledForm& form, const stream& on, std::span<con
   return run(*compiled.executable, on, inputs, outputs, nullptr);
 }
 
+/// The same program for this thread alone, where it cannot have the team that the program counts on.
+Status execute_alone(const CompiledForm& form, const stream& on, std::span<const tensor> inputs,
+                     std::span<const tensor> outputs, void* scratchpad) {
+  std::shared_ptr<const Executable> alone;
+  {
+    const std::lock_guard lock(form.making_alone);
+    alone = form.alone;
+  }
+  if (!alone) {
+    std::vector<tensor> constants;  // the content that the program was compiled for, which it demands again
+    for (const ShapeCheck& check : form.executable->checks)
+      for (const tensor& t : inputs)
+        if (t.desc.id == check.tensor) constants.emplace_back(*find(form.inputs, check.tensor), t.data);
+    PT_ASSIGN(const Compiled compiled,
+              compile(*form.partition, {form.inputs, form.outputs, constants}, 1, on.on()));
+    alone = compiled.executable;
+    const std::lock_guard lock(form.making_alone);
+    form.alone = alone;
+  }
+  if (!alone) return fail(Code::invalid_arguments, "no data is given for a shape input");
+  const bool fits = alone->program.arena_bytes <= form.executable->program.arena_bytes;
+  return run(*alone, on, inputs, outputs, fits ? scratchpad : nullptr);
+}
+
 Status execute_form(const CompiledForm& form, const stream& on, std::span<const tensor> inputs,
                     std::span<const tensor> outputs, void* scratchpad) {
   if (!form.executable) return execute_waiting(form, on, inputs, outputs);
+  if (form.executable->team > 1 && works_alone()) return execute_alone(form, on, inputs, outputs, scratchpad);
   return run(*form.executable, on, inputs, outputs, scratchpad);
 }
 
 }  // namespace
 
 Result<partition> partition::of(const op& single, EngineKind kind) {
-  graph g(kind);
-  PT_TRY(g.add_op(single));
-  PT_TRY(g.finalize());
-  PT_ASSIGN(auto partitions, g.get_partitions());
-  return partitions[0];
+  return guarded([&]() -> Result<partition> {
+    graph g(kind);
+    PT_TRY(g.add_op(single));
+    PT_TRY(g.finalize());
+    PT_ASSIGN(auto partitions, g.get_partitions());
+    return partitions[0];
+  });
 }
 
 uint64_t partition::id() const { return form_->id; }
@@ -81,37 +110,41 @@ std::vector<uint64_t> partition::ops() const {
 Result<compiled_partition> partition::compile(std::span<const logical_tensor> inputs,
                                               std::span<const logical_tensor> outputs, const engine& on,
                                               std::span<const tensor> constants) const {
-  if (!form_) return fail(Code::invalid_arguments, "the partition is empty");
-  if (on.kind() != form_->kind && form_->kind != EngineKind::any)
-    return fail(Code::invalid_arguments, "the engine's kind differs from the graph's");
-  auto form = std::make_shared<CompiledForm>();
-  const Stopwatch watch;
-  bool hit = false;
-  PT_ASSIGN(Compiled compiled, partita::compile(*form_, {inputs, outputs, constants}, 0, on, &hit));
-  form->partition = form_;
-  form->executable = std::move(compiled.executable);
-  form->waits_for = std::move(compiled.waits_for);
-  if (form->executable) {
-    form->inputs = form->executable->inputs;
-    form->outputs = form->executable->outputs;
-  } else {
-    form->inputs.assign(inputs.begin(), inputs.end());
-    form->outputs.assign(outputs.begin(), outputs.end());
-  }
-  if (verbose()) {
-    form->about = about(*form);
-    print_verbose(hit ? "compile:cache_hit" : "compile:cache_miss", form->about, watch.milliseconds());
-  }
-  compiled_partition made;
-  made.form_ = std::move(form);
-  return made;
+  return guarded([&]() -> Result<compiled_partition> {
+    if (!form_) return fail(Code::invalid_arguments, "the partition is empty");
+    if (on.kind() != form_->kind && form_->kind != EngineKind::any)
+      return fail(Code::invalid_arguments, "the engine's kind differs from the graph's");
+    auto form = std::make_shared<CompiledForm>();
+    const Stopwatch watch;
+    bool hit = false;
+    PT_ASSIGN(Compiled compiled, partita::compile(*form_, {inputs, outputs, constants}, 0, on, &hit));
+    form->partition = form_;
+    form->executable = std::move(compiled.executable);
+    form->waits_for = std::move(compiled.waits_for);
+    if (form->executable) {
+      form->inputs = form->executable->inputs;
+      form->outputs = form->executable->outputs;
+    } else {
+      form->inputs.assign(inputs.begin(), inputs.end());
+      form->outputs.assign(outputs.begin(), outputs.end());
+    }
+    if (verbose()) {
+      form->about = about(*form);
+      print_verbose(hit ? "compile:cache_hit" : "compile:cache_miss", form->about, watch.milliseconds());
+    }
+    compiled_partition made;
+    made.form_ = std::move(form);
+    return made;
+  });
 }
 
 Result<logical_tensor> compiled_partition::query_logical_tensor(uint64_t id) const {
-  if (form_)
-    for (const auto* list : {&form_->inputs, &form_->outputs})
-      if (const logical_tensor* t = find(*list, id)) return *t;
-  return fail(Code::invalid_arguments, str("tensor ", id, " is no port of the compiled partition"));
+  return guarded([&]() -> Result<logical_tensor> {
+    if (form_)
+      for (const auto* list : {&form_->inputs, &form_->outputs})
+        if (const logical_tensor* t = find(*list, id)) return *t;
+    return fail(Code::invalid_arguments, str("tensor ", id, " is no port of the compiled partition"));
+  });
 }
 
 std::vector<std::pair<uint64_t, uint64_t>> compiled_partition::inplace_ports() const {
@@ -135,14 +168,17 @@ std::vector<step_info> compiled_partition::steps() const {
 
 Status compiled_partition::execute(const stream& on, std::span<const tensor> inputs, std::span<const tensor> outputs,
                                    void* scratchpad) const {
-  if (!form_) return fail(Code::invalid_arguments, "the compiled partition is empty");
-  if (verbose()) {
-    const Stopwatch watch;
-    PT_TRY(execute_form(*form_, on, inputs, outputs, scratchpad));
-    print_verbose("exec", form_->about, watch.milliseconds(), scratchpad ? ",scratchpad:user" : ",scratchpad:library");
-    return {};
-  }
-  return execute_form(*form_, on, inputs, outputs, scratchpad);
+  return guarded([&]() -> Status {
+    if (!form_) return fail(Code::invalid_arguments, "the compiled partition is empty");
+    if (verbose()) {
+      const Stopwatch watch;
+      PT_TRY(execute_form(*form_, on, inputs, outputs, scratchpad));
+      print_verbose("exec", form_->about, watch.milliseconds(),
+                    scratchpad ? ",scratchpad:user" : ",scratchpad:library");
+      return {};
+    }
+    return execute_form(*form_, on, inputs, outputs, scratchpad);
+  });
 }
 
 }  // namespace partita

@@ -20,7 +20,8 @@ constexpr EnvDef kEnv[] = {
     {Env::deterministic, "PARTITA_DETERMINISTIC", "1",
      "Every engine is deterministic: results do not depend on the number of threads that was compiled for."},
     {Env::perf, "PARTITA_PERF", "1",
-     "Writes /tmp/perf-<pid>.map, with which `perf report` shows the names of generated kernels."},
+     "Writes perf-<pid>.map into the working folder; moved to /tmp, `perf report` shows the names of generated "
+     "kernels with it."},
     {Env::verbose, "PARTITA_VERBOSE", "1",
      "Prints a line for each compilation and execution of a partition: pattern, operators, tensors, kernels, time in "
      "ms."},

@@ -2,13 +2,14 @@
 // Lines of the perf map: address, size, name. Each is one write, so that threads (and forked processes) may share it.
 #include "src/base/perf_map.hpp"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
 
 #include "src/base/env.hpp"
+#include "src/base/output_file.hpp"
+#include "src/base/warn.hpp"
 
 namespace partita {
 namespace {
@@ -22,18 +23,17 @@ bool perf_map_wanted() {
   return wanted;
 }
 
-std::string perf_map_path() { return "/tmp/perf-" + std::to_string(getpid()) + ".map"; }
+std::string perf_map_path() { return "perf-" + std::to_string(getpid()) + ".map"; }
 
 CodeName::CodeName(std::string name) : name_(std::move(name)), before_(current_name) { current_name = &name_; }
 CodeName::~CodeName() { current_name = before_; }
 
 void add_to_perf_map(const void* code, size_t bytes) {
   if (!perf_map_wanted()) return;
-  const int file = open(perf_map_path().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644);
-  if (file < 0) return;
-  dprintf(file, "%zx %zx %s\n", static_cast<size_t>(reinterpret_cast<uintptr_t>(code)), bytes,
-          current_name ? current_name->c_str() : "partita");
-  close(file);
+  char place[64];
+  std::snprintf(place, sizeof(place), "%zx %zx ", static_cast<size_t>(reinterpret_cast<uintptr_t>(code)), bytes);
+  const Status done = append_line_here(perf_map_path(), place + (current_name ? *current_name : "partita"));
+  if (!done.ok()) warn_once(Warning::no_dump, done.text());
 }
 
 }  // namespace partita

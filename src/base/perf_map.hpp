@@ -8,7 +8,7 @@
 namespace partita {
 
 bool perf_map_wanted();
-/// Where `perf` looks for the names of this process: /tmp/perf-<pid>.map.
+/// perf-<pid>.map, in the working folder; `perf` looks for it in /tmp, where the user puts it.
 std::string perf_map_path();
 
 /// Names the code that this thread generates while it lives; the innermost name counts.
@@ -24,7 +24,7 @@ class CodeName {
   const std::string* before_;
 };
 
-/// Adds one line for `bytes` of code to the map, where it is wanted; nothing happens where it cannot be written.
+/// Adds one line for `bytes` of code to the map, where it is wanted; one warning where it cannot be written.
 /// Thread-safe.
 void add_to_perf_map(const void* code, size_t bytes);
 

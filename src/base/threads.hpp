@@ -9,6 +9,13 @@
 
 namespace partita {
 
+/// True where OpenMP can give this thread no team: inside a parallel region of the caller's, and in a child process
+/// that was forked by a thread with a team. That team stayed behind, and GNU's runtime would wait for it for ever.
+bool works_alone();
+
+/// Says that this thread may get a team now; from then on it works alone in child processes that it forks.
+void has_team();
+
 /// Threads that parallel_for uses on this thread now: the innermost ThreadScope's number, else as many as the
 /// executor has, else OpenMP's default.
 int thread_count();

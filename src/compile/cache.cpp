@@ -10,6 +10,7 @@
 
 #include "src/base/check.hpp"
 #include "src/base/env.hpp"
+#include "src/base/guarded.hpp"
 #include "src/base/hash.hpp"
 #include "src/base/threads.hpp"
 #include "src/compile/compile.hpp"
@@ -154,10 +155,15 @@ class Cache {
     }
     found_one = entry.valid();
     if (entry.valid()) return awaited(entry, request);
-    auto made = compile_uncached(p, given, threads, request.deterministic);
-    promise.set_value(made.ok() ? std::make_shared<const Compiled>(*made) : nullptr);
-    if (!made.ok()) forget(request);
-    return made;
+    // Whatever happens, those who wait must hear of it.
+    auto made = guarded([&]() -> Result<std::shared_ptr<const Compiled>> {
+      PT_ASSIGN(Compiled compiled, compile_uncached(p, given, threads, request.deterministic));
+      return std::make_shared<const Compiled>(std::move(compiled));
+    });
+    promise.set_value(made.ok() ? *made : nullptr);
+    if (made.ok()) return **made;
+    forget(request);
+    return std::move(made).take_status();
   }
 
   void forget_engine(uint64_t identity) {

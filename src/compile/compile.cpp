@@ -2,22 +2,21 @@
 // The compiler on one screen: partition -> subgraph -> program -> kernels -> memory -> executable.
 #include "src/compile/compile.hpp"
 
+#include <algorithm>
+
 #include "passes/program.hpp"
 #include "passes/tile/tile.hpp"
 #include "src/base/check.hpp"
 #include "src/base/cpu.hpp"
 #include "src/base/text.hpp"
 #include "src/base/threads.hpp"
+#include "src/base/warn.hpp"
 
 namespace partita {
 
-Result<Compiled> compile_uncached(const Partition& partition, const Given& given, int threads, bool deterministic) {
-  if (!partition.supported)
-    return fail(Code::invalid_arguments, str("partition ", partition.id, " is not supported: ", partition.reason));
-  const ThreadScope scope(threads);
-  const Target target{machine_isa(), thread_count(), partition.fpmath, constant_cache_capacity(partition.kind) > 0,
-                      deterministic};
+namespace {
 
+Result<Compiled> compile_for(const Target& target, const Partition& partition, const Given& given) {
   PT_ASSIGN(Specialized specialized, specialize(partition, given));
   if (!specialized.waits_for.empty()) return Compiled{nullptr, std::move(specialized.waits_for)};
   const Subgraph& subgraph = specialized.graph;
@@ -32,10 +31,29 @@ Result<Compiled> compile_uncached(const Partition& partition, const Given& given
 
   if (executable->program.kept_bytes > 0) executable->kept = std::make_shared<KeptConstants>();
   executable->threads = target.threads;
+  for (const Step& step : executable->program.steps) executable->team = std::max(executable->team, step.run.team);
   executable->checks = subgraph.checks;
   for (int v : subgraph.inputs) executable->inputs.push_back(subgraph.values[static_cast<size_t>(v)].desc);
   for (int v : subgraph.outputs) executable->outputs.push_back(subgraph.values[static_cast<size_t>(v)].desc);
   return Compiled{std::move(executable), {}};
+}
+
+}  // namespace
+
+Result<Compiled> compile_uncached(const Partition& partition, const Given& given, int threads, bool deterministic) {
+  if (!partition.supported)
+    return fail(Code::invalid_arguments, str("partition ", partition.id, " is not supported: ", partition.reason));
+  const ThreadScope scope(threads);
+  Target target{machine_isa(), thread_count(), partition.fpmath, constant_cache_capacity(partition.kind) > 0,
+                deterministic};
+  auto compiled = compile_for(target, partition, given);
+  if (compiled.status().code() != Code::runtime_error) return compiled;
+  // A system may refuse memory for machine code (SELinux, seccomp, systemd's MemoryDenyWriteExecute). What is lowered
+  // and fused depends on the kernels there are, so everything is compiled anew.
+  warn_once(Warning::no_code, compiled.status().text() + "; the interpreter is used, which is slow");
+  target.isa = Isa::any;
+  target.generates_code = false;
+  return compile_for(target, partition, given);
 }
 
 }  // namespace partita

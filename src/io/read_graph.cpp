@@ -10,6 +10,7 @@
 
 #include "partita/json.hpp"
 #include "src/base/check.hpp"
+#include "src/base/guarded.hpp"
 #include "src/base/text.hpp"
 #include "src/io/json_tree.hpp"
 #include "src/io/read_values.hpp"
@@ -217,13 +218,17 @@ Status with_line(Status status, const ReadGraph& from) {
 }
 
 Result<graph> graph_from_json(std::string_view text, std::string_view file) {
-  PT_ASSIGN(ReadGraph read, read_graph(text, file));
-  return std::move(read.value);
+  return guarded([&]() -> Result<graph> {
+    PT_ASSIGN(ReadGraph read, read_graph(text, file));
+    return std::move(read.value);
+  });
 }
 
 Result<graph> graph_from_json_file(const std::string& path) {
-  PT_ASSIGN(ReadGraph read, read_graph_file(path));
-  return std::move(read.value);
+  return guarded([&]() -> Result<graph> {
+    PT_ASSIGN(ReadGraph read, read_graph_file(path));
+    return std::move(read.value);
+  });
 }
 
 }  // namespace partita

@@ -19,6 +19,7 @@ struct Executable {
   /// What the constant cache keeps for it; null where it has no constants.
   std::shared_ptr<KeptConstants> kept;
   int threads = 1;  ///< most threads it may run on: scratch was sized for them
+  int team = 1;     ///< OpenMP's threads that its primitives count on; 1: it runs on whatever there is
 };
 
 /// Binds tensors by id and runs the steps. `scratchpad`: arena_bytes bytes aligned to 64, or null to take them from the

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <limits>
 #include <set>
+#include <utility>
 
 namespace partita {
 namespace {
@@ -35,18 +36,32 @@ Cache& cache() {
   return the_cache;
 }
 
+/// A share of the capacity, given back with it.
+class Reservation {
+ public:
+  /// Of no bytes where there is no room.
+  explicit Reservation(size_t wanted) : bytes_(cache().reserve(wanted) ? wanted : 0) {}
+  Reservation(Reservation&& other) noexcept : bytes_(std::exchange(other.bytes_, 0)) {}
+  Reservation& operator=(Reservation&&) = delete;
+  ~Reservation() { cache().bytes -= bytes_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  size_t bytes_;
+};
+
 }  // namespace
 
 class KeptConstants::Block {
  public:
-  Block(std::span<const void* const> addresses, size_t bytes, const allocator& memory)
+  /// Takes over what is reserved.
+  Block(std::span<const void* const> addresses, Reservation reserved, const allocator& memory)
       : addresses_(addresses.begin(), addresses.end()),
-        bytes_(bytes),
+        reserved_(std::move(reserved)),
         memory_(memory),
-        data_(static_cast<std::byte*>(memory.allocate(bytes, 64))) {}
+        data_(static_cast<std::byte*>(memory.allocate(reserved_.bytes(), 64))) {}
   ~Block() {
     if (data_) memory_.deallocate(data_);
-    cache().bytes -= bytes_;
   }
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
@@ -56,7 +71,7 @@ class KeptConstants::Block {
 
  private:
   std::vector<const void*> addresses_;
-  size_t bytes_;
+  Reservation reserved_;
   allocator memory_;
   std::byte* data_;
 };
@@ -87,8 +102,9 @@ std::shared_ptr<const KeptConstants::Block> KeptConstants::get(std::span<const v
   if (auto block = found(addresses)) return block;
   const std::lock_guard making(making_);
   if (auto block = found(addresses)) return block;
-  if (!cache().reserve(bytes)) return nullptr;
-  auto block = std::make_shared<const Block>(addresses, bytes, memory);
+  Reservation reserved(bytes);
+  if (reserved.bytes() == 0) return nullptr;
+  auto block = std::make_shared<const Block>(addresses, std::move(reserved), memory);
   if (block->data() == nullptr || !fill(block->data()).ok()) return nullptr;
   const std::unique_lock lock(mutex_);
   blocks_.push_back(block);

@@ -122,6 +122,7 @@ Status run(const Executable& e, const stream& on, std::span<const tensor> inputs
   std::optional<ExecutorScope> runs_on;
   if (on.runs_on()) runs_on.emplace(*on.runs_on());
   const ThreadScope threads(on.threads() > 0 ? std::min(on.threads(), e.threads) : e.threads);
+  if (e.team > 1) has_team();
   const auto block = kept_for(e, on.on().memory(), pointers, arena);
   std::byte* const kept = block ? KeptConstants::data_of(*block) : nullptr;
   place_buffers(p, pointers, arena, kept);

@@ -64,38 +64,46 @@ aclnnStatus aclnnAvgPool2dBackwardGetWorkspaceSize(const aclTensor* gradOutput, 
                                                    const aclIntArray* kernelSize, const aclIntArray* stride,
                                                    const aclIntArray* padding, bool ceilMode, bool countIncludePad,
                                                    int64_t divisorOverride, int8_t cubeMathType, aclTensor* gradInput,
-                                                   uint64_t* workspaceSize, aclOpExecutor** executor) {
+                                                   uint64_t* workspaceSize, aclOpExecutor** executor) try {
   const FirstCall call(kAvg2d, 2);
   const Named gradient{"gradOutput", gradOutput}, source{"self", self}, result{"gradInput", gradInput};
   PT_CHECK(check_images(call, gradient, source, result));
   PT_CHECK(check_cube_math(call, cubeMathType, *self));
   return average(call, gradient, source, kernelSize, stride, padding, ceilMode, countIncludePad, divisorOverride,
                  result, workspaceSize, executor);
+} catch (...) {
+  return no_memory(ACLNN_ERR_INNER);
 }
 
-aclnnStatus aclnnAvgPool2dBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, aclrtStream) {
+aclnnStatus aclnnAvgPool2dBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, aclrtStream) try {
   return run(kAvg2d, workspace, workspaceSize, executor);
+} catch (...) {
+  return no_memory(ACLNN_ERR_INNER);
 }
 
 aclnnStatus aclnnAvgPool3dBackwardGetWorkspaceSize(const aclTensor* gradOutput, const aclTensor* self,
                                                    const aclIntArray* kernelSize, const aclIntArray* stride,
                                                    const aclIntArray* padding, bool ceilMode, bool countIncludePad,
                                                    int64_t divisorOverride, aclTensor* output, uint64_t* workspaceSize,
-                                                   aclOpExecutor** executor) {
+                                                   aclOpExecutor** executor) try {
   const FirstCall call(kAvg3d, 3);
   const Named gradient{"gradOutput", gradOutput}, source{"self", self}, result{"output", output};
   PT_CHECK(check_images(call, gradient, source, result));
   return average(call, gradient, source, kernelSize, stride, padding, ceilMode, countIncludePad, divisorOverride,
                  result, workspaceSize, executor);
+} catch (...) {
+  return no_memory(ACLNN_ERR_INNER);
 }
 
-aclnnStatus aclnnAvgPool3dBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, aclrtStream) {
+aclnnStatus aclnnAvgPool3dBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, aclrtStream) try {
   return run(kAvg3d, workspace, workspaceSize, executor);
+} catch (...) {
+  return no_memory(ACLNN_ERR_INNER);
 }
 
 aclnnStatus aclnnAdaptiveAvgPool2dBackwardGetWorkspaceSize(const aclTensor* gradOutput, const aclTensor* self,
                                                            aclTensor* out, uint64_t* workspaceSize,
-                                                           aclOpExecutor** executor) {
+                                                           aclOpExecutor** executor) try {
   const FirstCall call(kAdaptive2d, 2);
   const Named gradient{"gradOutput", gradOutput}, source{"self", self}, result{"out", out};
   PT_CHECK(check_images(call, gradient, source, result));
@@ -103,9 +111,13 @@ aclnnStatus aclnnAdaptiveAvgPool2dBackwardGetWorkspaceSize(const aclTensor* grad
   Pooling p;
   p.kind = OpKind::AdaptiveAvgPoolBackward;
   return call.finish(p, {gradient, source, result}, {0}, workspaceSize, executor);
+} catch (...) {
+  return no_memory(ACLNN_ERR_INNER);
 }
 
 aclnnStatus aclnnAdaptiveAvgPool2dBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                                           aclrtStream) {
+                                           aclrtStream) try {
   return run(kAdaptive2d, workspace, workspaceSize, executor);
+} catch (...) {
+  return no_memory(ACLNN_ERR_INNER);
 }

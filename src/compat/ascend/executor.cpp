@@ -7,6 +7,7 @@
 #include "src/compat/ascend/objects.hpp"
 
 using namespace partita;
+using compat::ascend::no_memory;
 using compat::ascend::report;
 
 namespace partita::compat::ascend {
@@ -75,23 +76,27 @@ aclnnStatus run(const char* call, void* workspace, uint64_t workspace_size, aclO
 
 }  // namespace partita::compat::ascend
 
-aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {
+aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) try {
   if (!executor) return report(ACLNN_ERR_INNER_NULLPTR, "aclSetAclOpExecutorRepeatable: executor is null");
   if (executor->state == aclOpExecutor::State::spent)
     return report(ACLNN_ERR_PARAM_INVALID, "aclSetAclOpExecutorRepeatable: the executor was used up");
   executor->state = aclOpExecutor::State::repeatable;
   return ACLNN_SUCCESS;
+} catch (...) {
+  return no_memory(ACLNN_ERR_INNER);
 }
 
-aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor) {
+aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor) try {
   if (!executor) return ACLNN_SUCCESS;
   if (executor->state == aclOpExecutor::State::spent)
     return report(ACLNN_ERR_PARAM_INVALID, "aclDestroyAclOpExecutor: the executor was used up");
   compat::ascend::give_back(executor);
   return ACLNN_SUCCESS;
+} catch (...) {
+  return no_memory(ACLNN_ERR_INNER);
 }
 
-aclnnStatus aclSetTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor, void* addr) {
+aclnnStatus aclSetTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor, void* addr) try {
   const auto failed = [](aclnnStatus code, const auto&... parts) {
     return report(code, str("aclSetTensorAddr: ", parts...));
   };
@@ -103,4 +108,6 @@ aclnnStatus aclSetTensorAddr(aclOpExecutor* executor, const size_t index, aclTen
   tensor->storage = addr;
   executor->data[index] = tensor->data();
   return ACLNN_SUCCESS;
+} catch (...) {
+  return no_memory(ACLNN_ERR_INNER);
 }

@@ -18,7 +18,7 @@ aclnnStatus aclnnMaxPool2dWithIndicesBackwardGetWorkspaceSize(const aclTensor* g
                                                               const aclIntArray* stride, const aclIntArray* padding,
                                                               const aclIntArray* dilation, bool ceilMode,
                                                               aclTensor* gradInput, uint64_t* workspaceSize,
-                                                              aclOpExecutor** executor) {
+                                                              aclOpExecutor** executor) try {
   const FirstCall call(kMax2d, 2);
   const Named gradient{"gradOutput", gradOutput}, source{"self", self}, places{"indices", indices},
       result{"gradInput", gradInput};
@@ -46,9 +46,13 @@ aclnnStatus aclnnMaxPool2dWithIndicesBackwardGetWorkspaceSize(const aclTensor* g
   p.pads_end = p.pads_begin;
   PT_CHECK(call.windows_fit(gradient, source, p));
   return call.finish(p, {gradient, source, places, result}, {0, 2}, workspaceSize, executor);
+} catch (...) {
+  return no_memory(ACLNN_ERR_INNER);
 }
 
 aclnnStatus aclnnMaxPool2dWithIndicesBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                                              aclrtStream) {
+                                              aclrtStream) try {
   return run(kMax2d, workspace, workspaceSize, executor);
+} catch (...) {
+  return no_memory(ACLNN_ERR_INNER);
 }

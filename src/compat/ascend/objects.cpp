@@ -7,6 +7,7 @@
 #include "src/base/text.hpp"
 
 using namespace partita;
+using compat::ascend::no_memory;
 using compat::ascend::report;
 
 namespace {
@@ -57,6 +58,12 @@ int32_t report(int32_t code, std::string text) {
   return code;
 }
 
+int32_t no_memory(int32_t code) noexcept {
+  last_text = "out of memory";  // short enough to need none
+  has_failed = true;
+  return code;
+}
+
 const char* recent_error() { return has_failed ? last_text.c_str() : nullptr; }
 
 }  // namespace partita::compat::ascend
@@ -85,7 +92,7 @@ size_t aclDataTypeSize(aclDataType type) {
 
 aclTensor* aclCreateTensor(const int64_t* viewDims, uint64_t viewDimsNum, aclDataType dataType, const int64_t* stride,
                            int64_t offset, aclFormat format, const int64_t* storageDims, uint64_t storageDimsNum,
-                           void* tensorData) {
+                           void* tensorData) try {
   const std::string reason = misfit(viewDims, viewDimsNum, stride, offset, storageDims, storageDimsNum, dataType);
   if (!reason.empty()) {
     report(ACL_ERROR_INVALID_PARAM, "aclCreateTensor: " + reason);
@@ -94,22 +101,30 @@ aclTensor* aclCreateTensor(const int64_t* viewDims, uint64_t viewDimsNum, aclDat
   const Dims dims(std::span(viewDims, viewDimsNum));
   const Dims strides = stride ? Dims(std::span(stride, viewDimsNum)) : dense_strides(dims);
   return new aclTensor{dims, strides, dataType, format, offset, tensorData};
+} catch (...) {
+  return no_memory(ACL_ERROR_RT_MEMORY_ALLOCATION), nullptr;
 }
 
-aclnnStatus aclDestroyTensor(const aclTensor* tensor) {
+aclnnStatus aclDestroyTensor(const aclTensor* tensor) try {
   delete tensor;
   return ACLNN_SUCCESS;
+} catch (...) {
+  return no_memory(ACLNN_ERR_INNER);
 }
 
-aclIntArray* aclCreateIntArray(const int64_t* value, uint64_t size) {
+aclIntArray* aclCreateIntArray(const int64_t* value, uint64_t size) try {
   if (!value && size > 0) {
     report(ACL_ERROR_INVALID_PARAM, "aclCreateIntArray: value is null");
     return nullptr;
   }
   return new aclIntArray{{value, value + size}};
+} catch (...) {
+  return no_memory(ACL_ERROR_RT_MEMORY_ALLOCATION), nullptr;
 }
 
-aclnnStatus aclDestroyIntArray(const aclIntArray* array) {
+aclnnStatus aclDestroyIntArray(const aclIntArray* array) try {
   delete array;
   return ACLNN_SUCCESS;
+} catch (...) {
+  return no_memory(ACLNN_ERR_INNER);
 }

@@ -44,6 +44,8 @@ namespace partita::compat::ascend {
 
 /// Keeps the text for aclGetRecentErrMsg and returns the code.
 int32_t report(int32_t code, std::string text);
+/// The same for what a call catches: nothing is thrown to C, and containers throw where there is no memory.
+int32_t no_memory(int32_t code) noexcept;
 const char* recent_error();
 
 /// A recycled executor, or a new one. Thread-safe.

@@ -8,6 +8,7 @@
 #include "src/compat/ascend/objects.hpp"
 
 using partita::str;
+using partita::compat::ascend::no_memory;
 using partita::compat::ascend::report;
 
 namespace {
@@ -48,91 +49,132 @@ aclError copy(const char* call, void* dst, size_t most, const void* src, size_t 
 
 }  // namespace
 
-aclError aclInit(const char*) {
+aclError aclInit(const char*) try {
   if (initialized.exchange(true)) return report(ACL_ERROR_REPEAT_INITIALIZE, "aclInit: called a second time");
   return ACL_SUCCESS;
+} catch (...) {
+  return no_memory(ACL_ERROR_RT_MEMORY_ALLOCATION);
 }
 
-aclError aclFinalize(void) {
+aclError aclFinalize(void) try {
   if (!initialized.exchange(false)) return report(ACL_ERROR_UNINITIALIZE, "aclFinalize: aclInit was not called");
   return ACL_SUCCESS;
+} catch (...) {
+  return no_memory(ACL_ERROR_RT_MEMORY_ALLOCATION);
 }
 
-aclError aclrtSetDevice(int32_t deviceId) { return check_device("aclrtSetDevice", deviceId); }
-aclError aclrtResetDevice(int32_t deviceId) { return check_device("aclrtResetDevice", deviceId); }
+aclError aclrtSetDevice(int32_t deviceId) try { return check_device("aclrtSetDevice", deviceId); } catch (...) {
+  return no_memory(ACL_ERROR_RT_MEMORY_ALLOCATION);
+}
+aclError aclrtResetDevice(int32_t deviceId) try { return check_device("aclrtResetDevice", deviceId); } catch (...) {
+  return no_memory(ACL_ERROR_RT_MEMORY_ALLOCATION);
+}
 aclError aclrtSynchronizeDevice(void) { return ACL_SUCCESS; }
 
-aclError aclrtGetDevice(int32_t* deviceId) {
+aclError aclrtGetDevice(int32_t* deviceId) try {
   if (!deviceId) return null_pointer("aclrtGetDevice", "deviceId");
   *deviceId = 0;
   return ACL_SUCCESS;
+} catch (...) {
+  return no_memory(ACL_ERROR_RT_MEMORY_ALLOCATION);
 }
 
-aclError aclrtGetDeviceCount(uint32_t* count) {
+aclError aclrtGetDeviceCount(uint32_t* count) try {
   if (!count) return null_pointer("aclrtGetDeviceCount", "count");
   *count = 1;
   return ACL_SUCCESS;
+} catch (...) {
+  return no_memory(ACL_ERROR_RT_MEMORY_ALLOCATION);
 }
 
-aclError aclrtCreateContext(aclrtContext* context, int32_t deviceId) {
+aclError aclrtCreateContext(aclrtContext* context, int32_t deviceId) try {
   if (!context) return null_pointer("aclrtCreateContext", "context");
   if (const aclError e = check_device("aclrtCreateContext", deviceId)) return e;
   *context = new Mark;
   return ACL_SUCCESS;
+} catch (...) {
+  return no_memory(ACL_ERROR_RT_MEMORY_ALLOCATION);
 }
 
-aclError aclrtDestroyContext(aclrtContext context) {
+aclError aclrtDestroyContext(aclrtContext context) try {
   if (!context) return null_pointer("aclrtDestroyContext", "context");
   delete static_cast<Mark*>(context);
   return ACL_SUCCESS;
+} catch (...) {
+  return no_memory(ACL_ERROR_RT_MEMORY_ALLOCATION);
 }
 
-aclError aclrtSetCurrentContext(aclrtContext context) {
+aclError aclrtSetCurrentContext(aclrtContext context) try {
   return context ? ACL_SUCCESS : null_pointer("aclrtSetCurrentContext", "context");
+} catch (...) {
+  return no_memory(ACL_ERROR_RT_MEMORY_ALLOCATION);
 }
 
-aclError aclrtCreateStream(aclrtStream* stream) {
+aclError aclrtCreateStream(aclrtStream* stream) try {
   if (!stream) return null_pointer("aclrtCreateStream", "stream");
   *stream = new Mark;
   return ACL_SUCCESS;
+} catch (...) {
+  return no_memory(ACL_ERROR_RT_MEMORY_ALLOCATION);
 }
 
-aclError aclrtDestroyStream(aclrtStream stream) {
+aclError aclrtDestroyStream(aclrtStream stream) try {
   if (!stream) return null_pointer("aclrtDestroyStream", "stream");
   delete static_cast<Mark*>(stream);
   return ACL_SUCCESS;
+} catch (...) {
+  return no_memory(ACL_ERROR_RT_MEMORY_ALLOCATION);
 }
 
 aclError aclrtSynchronizeStream(aclrtStream) { return ACL_SUCCESS; }
 
-aclError aclrtMalloc(void** devPtr, size_t size, aclrtMemMallocPolicy) { return allocate("aclrtMalloc", devPtr, size); }
-aclError aclrtMallocHost(void** hostPtr, size_t size) { return allocate("aclrtMallocHost", hostPtr, size); }
+aclError aclrtMalloc(void** devPtr, size_t size, aclrtMemMallocPolicy) try {
+  return allocate("aclrtMalloc", devPtr, size);
+} catch (...) {
+  return no_memory(ACL_ERROR_RT_MEMORY_ALLOCATION);
+}
+aclError aclrtMallocHost(void** hostPtr, size_t size) try {
+  return allocate("aclrtMallocHost", hostPtr, size);
+} catch (...) {
+  return no_memory(ACL_ERROR_RT_MEMORY_ALLOCATION);
+}
 
-aclError aclrtFree(void* devPtr) {
+aclError aclrtFree(void* devPtr) try {
   if (!devPtr) return null_pointer("aclrtFree", "devPtr");
   std::free(devPtr);
   return ACL_SUCCESS;
+} catch (...) {
+  return no_memory(ACL_ERROR_RT_MEMORY_ALLOCATION);
 }
 
-aclError aclrtFreeHost(void* hostPtr) {
+aclError aclrtFreeHost(void* hostPtr) try {
   if (!hostPtr) return null_pointer("aclrtFreeHost", "hostPtr");
   std::free(hostPtr);
   return ACL_SUCCESS;
+} catch (...) {
+  return no_memory(ACL_ERROR_RT_MEMORY_ALLOCATION);
 }
 
-aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count, aclrtMemcpyKind kind) {
+aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count, aclrtMemcpyKind kind) try {
   return copy("aclrtMemcpy", dst, destMax, src, count, kind);
+} catch (...) {
+  return no_memory(ACL_ERROR_RT_MEMORY_ALLOCATION);
 }
 
-aclError aclrtMemcpyAsync(void* dst, size_t destMax, const void* src, size_t count, aclrtMemcpyKind kind, aclrtStream) {
+aclError aclrtMemcpyAsync(void* dst, size_t destMax, const void* src, size_t count, aclrtMemcpyKind kind,
+                          aclrtStream) try {
   return copy("aclrtMemcpyAsync", dst, destMax, src, count, kind);
+} catch (...) {
+  return no_memory(ACL_ERROR_RT_MEMORY_ALLOCATION);
 }
 
-aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count) {
+aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count) try {
   if (!devPtr) return null_pointer("aclrtMemset", "devPtr");
   if (count > maxCount)
     return report(ACL_ERROR_RT_PARAM_INVALID,
                   str("aclrtMemset: ", count, " bytes do not fit into maxCount = ", maxCount));
   std::memset(devPtr, value, count);
   return ACL_SUCCESS;
+} catch (...) {
+  return no_memory(ACL_ERROR_RT_MEMORY_ALLOCATION);
 }

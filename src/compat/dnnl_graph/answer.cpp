@@ -33,11 +33,6 @@ dnnl_status_t answer(const Status& status) noexcept {
   return static_cast<dnnl_status_t>(status.code());
 }
 
-dnnl_status_t answer_out_of_memory() noexcept {
-  keep("out of memory");
-  return dnnl_out_of_memory;
-}
-
 Status need(std::initializer_list<std::pair<const char*, const void*>> pointers, Code code) {
   for (const auto& [name, pointer] : pointers)
     if (pointer == nullptr) return fail(code, str("`", name, "` is null"));

@@ -101,8 +101,14 @@ dnnl_status_t dnnl_graph_make_engine_with_allocator(dnnl_engine_t* made, dnnl_en
   return answer_of([&]() -> Status {
     PT_TRY(need({{"engine", made}, {"allocator", memory}}));
     PT_ASSIGN(dnnl_engine_t handle, host::make_engine(kind, index));
-    register_engine(handle, *memory);
-    *made = handle;
-    return {};
+    Status registered = guarded([&]() -> Status {
+      register_engine(handle, *memory);
+      return {};
+    });
+    if (registered.ok())
+      *made = handle;
+    else
+      host::destroy_engine(handle);
+    return registered;
   });
 }

@@ -65,10 +65,10 @@ dnnl_status_t dnnl_graph_add_op(dnnl_graph_graph_t g, dnnl_graph_op_t op) {
   return answer_of([&]() -> Status {
     PT_TRY(need({{"graph", g}, {"op", op}}));
     PT_TRY(check_not_final(*g, "no operator can be added"));
-    if (g->ids.contains(op->value.id)) return {};  // clients add an operator twice and expect success
-    PT_TRY(g->value.add_op(op->value));
-    g->ids.insert(op->value.id);
-    return {};
+    if (!g->ids.insert(op->value.id).second) return {};  // clients add an operator twice and expect success
+    Status added = g->value.add_op(op->value);
+    if (!added.ok()) g->ids.erase(op->value.id);
+    return added;
   });
 }
 

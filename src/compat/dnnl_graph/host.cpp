@@ -69,6 +69,7 @@ class Function<dnnl_status_t(Args...)> {
 };
 
 constinit Function<dnnl_status_t(dnnl_engine_t*, dnnl_engine_kind_t, size_t)> engine_create{"dnnl_engine_create"};
+constinit Function<dnnl_status_t(dnnl_engine_t)> engine_destroy{"dnnl_engine_destroy"};
 constinit Function<dnnl_status_t(dnnl_engine_t, dnnl_engine_kind_t*)> engine_get_kind{"dnnl_engine_get_kind"};
 constinit Function<dnnl_status_t(dnnl_stream_t, dnnl_engine_t*)> stream_get_engine{"dnnl_stream_get_engine"};
 constinit Function<dnnl_status_t(dnnl_fpmath_mode_t*)> get_default_fpmath_mode{"dnnl_get_default_fpmath_mode"};
@@ -82,6 +83,8 @@ Result<dnnl_engine_t> make_engine(dnnl_engine_kind_t kind, size_t index) {
   PT_TRY(engine_create(&engine, kind, index));
   return engine;
 }
+
+void destroy_engine(dnnl_engine_t engine) { (void)engine_destroy(engine).ok(); }
 
 Result<dnnl_engine_kind_t> kind_of(dnnl_engine_t engine) {
   dnnl_engine_kind_t kind{};

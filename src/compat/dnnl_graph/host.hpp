@@ -9,6 +9,7 @@ namespace partita::abi::host {
 
 /// Failures are runtime_error where the process has no libdnnl, else what libdnnl answers.
 Result<dnnl_engine_t> make_engine(dnnl_engine_kind_t kind, size_t index);
+void destroy_engine(dnnl_engine_t engine);
 Result<dnnl_engine_kind_t> kind_of(dnnl_engine_t engine);
 Result<dnnl_engine_t> engine_of(dnnl_stream_t stream);
 

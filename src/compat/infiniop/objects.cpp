@@ -4,20 +4,24 @@
 
 using partita::Dims;
 
-infiniStatus_t infiniopCreateHandle(infiniopHandle_t* handle_ptr) {
+infiniStatus_t infiniopCreateHandle(infiniopHandle_t* handle_ptr) try {
   if (!handle_ptr) return INFINI_STATUS_NULL_POINTER;
   *handle_ptr = new InfiniopHandle;
   return INFINI_STATUS_SUCCESS;
+} catch (...) {
+  return INFINI_STATUS_INTERNAL_ERROR;
 }
 
-infiniStatus_t infiniopDestroyHandle(infiniopHandle_t handle) {
+infiniStatus_t infiniopDestroyHandle(infiniopHandle_t handle) try {
   if (!handle) return INFINI_STATUS_NULL_POINTER;
   delete handle;
   return INFINI_STATUS_SUCCESS;
+} catch (...) {
+  return INFINI_STATUS_INTERNAL_ERROR;
 }
 
 infiniStatus_t infiniopCreateTensorDescriptor(infiniopTensorDescriptor_t* desc_ptr, size_t ndim, const size_t* shape,
-                                              const ptrdiff_t* strides, infiniDtype_t dtype) {
+                                              const ptrdiff_t* strides, infiniDtype_t dtype) try {
   if (!desc_ptr || (ndim > 0 && !shape)) return INFINI_STATUS_NULL_POINTER;
   if (ndim > static_cast<size_t>(partita::kMaxRank)) return INFINI_STATUS_BAD_TENSOR_SHAPE;
   if (dtype <= INFINI_DTYPE_INVALID || dtype > INFINI_DTYPE_BF16) return INFINI_STATUS_BAD_TENSOR_DTYPE;
@@ -33,10 +37,14 @@ infiniStatus_t infiniopCreateTensorDescriptor(infiniopTensorDescriptor_t* desc_p
   }
   *desc_ptr = new InfiniopTensorDescriptor{dtype, dims, strides ? steps : partita::dense_strides(dims)};
   return INFINI_STATUS_SUCCESS;
+} catch (...) {
+  return INFINI_STATUS_INTERNAL_ERROR;
 }
 
-infiniStatus_t infiniopDestroyTensorDescriptor(infiniopTensorDescriptor_t desc) {
+infiniStatus_t infiniopDestroyTensorDescriptor(infiniopTensorDescriptor_t desc) try {
   if (!desc) return INFINI_STATUS_NULL_POINTER;
   delete desc;
   return INFINI_STATUS_SUCCESS;
+} catch (...) {
+  return INFINI_STATUS_INTERNAL_ERROR;
 }

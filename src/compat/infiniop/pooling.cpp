@@ -133,37 +133,53 @@ infiniStatus_t destroy(OpKind kind, InfiniopDescriptor* desc) {
 infiniStatus_t infiniopCreateAvgPoolDescriptor(infiniopHandle_t handle, infiniopAvgPoolDescriptor_t* desc_ptr,
                                                infiniopTensorDescriptor_t output_desc,
                                                infiniopTensorDescriptor_t input_desc, void* kernel_size, void* strides,
-                                               void* pads, bool ceil_mode) {
+                                               void* pads, bool ceil_mode) try {
   return create(OpKind::AvgPool, handle, desc_ptr, input_desc, output_desc, {input_desc}, output_desc,
                 {kernel_size, strides, pads, ceil_mode});
+} catch (...) {
+  return INFINI_STATUS_INTERNAL_ERROR;
 }
-infiniStatus_t infiniopGetAvgPoolWorkspaceSize(infiniopAvgPoolDescriptor_t desc, size_t* size) {
+infiniStatus_t infiniopGetAvgPoolWorkspaceSize(infiniopAvgPoolDescriptor_t desc, size_t* size) try {
   return workspace_size(OpKind::AvgPool, desc, size);
+} catch (...) {
+  return INFINI_STATUS_INTERNAL_ERROR;
 }
 infiniStatus_t infiniopAvgPool(infiniopAvgPoolDescriptor_t desc, void* workspace, size_t workspace_size, void* output,
-                               const void* input, void*) {
+                               const void* input, void*) try {
   return execute(OpKind::AvgPool, desc, workspace, workspace_size, {input}, output);
+} catch (...) {
+  return INFINI_STATUS_INTERNAL_ERROR;
 }
-infiniStatus_t infiniopDestroyAvgPoolDescriptor(infiniopAvgPoolDescriptor_t desc) {
+infiniStatus_t infiniopDestroyAvgPoolDescriptor(infiniopAvgPoolDescriptor_t desc) try {
   return destroy(OpKind::AvgPool, desc);
+} catch (...) {
+  return INFINI_STATUS_INTERNAL_ERROR;
 }
 
 infiniStatus_t infiniopCreateMaxPoolDescriptor(infiniopHandle_t handle, infiniopMaxPoolDescriptor_t* desc_ptr,
                                                infiniopTensorDescriptor_t output_desc,
                                                infiniopTensorDescriptor_t input_desc, void* kernel_size, void* strides,
-                                               void* pads, bool ceil_mode) {
+                                               void* pads, bool ceil_mode) try {
   return create(OpKind::MaxPool, handle, desc_ptr, input_desc, output_desc, {input_desc}, output_desc,
                 {kernel_size, strides, pads, ceil_mode});
+} catch (...) {
+  return INFINI_STATUS_INTERNAL_ERROR;
 }
-infiniStatus_t infiniopGetMaxPoolWorkspaceSize(infiniopMaxPoolDescriptor_t desc, size_t* size) {
+infiniStatus_t infiniopGetMaxPoolWorkspaceSize(infiniopMaxPoolDescriptor_t desc, size_t* size) try {
   return workspace_size(OpKind::MaxPool, desc, size);
+} catch (...) {
+  return INFINI_STATUS_INTERNAL_ERROR;
 }
 infiniStatus_t infiniopMaxPool(infiniopMaxPoolDescriptor_t desc, void* workspace, size_t workspace_size, void* output,
-                               const void* input, void*) {
+                               const void* input, void*) try {
   return execute(OpKind::MaxPool, desc, workspace, workspace_size, {input}, output);
+} catch (...) {
+  return INFINI_STATUS_INTERNAL_ERROR;
 }
-infiniStatus_t infiniopDestroyMaxPoolDescriptor(infiniopMaxPoolDescriptor_t desc) {
+infiniStatus_t infiniopDestroyMaxPoolDescriptor(infiniopMaxPoolDescriptor_t desc) try {
   return destroy(OpKind::MaxPool, desc);
+} catch (...) {
+  return INFINI_STATUS_INTERNAL_ERROR;
 }
 
 infiniStatus_t infiniopCreateAvgPoolBackwardDescriptor(infiniopHandle_t handle,
@@ -171,19 +187,27 @@ infiniStatus_t infiniopCreateAvgPoolBackwardDescriptor(infiniopHandle_t handle,
                                                        infiniopTensorDescriptor_t grad_input_desc,
                                                        infiniopTensorDescriptor_t grad_output_desc,
                                                        infiniopTensorDescriptor_t input_desc, void* kernel_size,
-                                                       void* strides, void* pads, bool ceil_mode) {
+                                                       void* strides, void* pads, bool ceil_mode) try {
   return create(OpKind::AvgPoolBackward, handle, desc_ptr, input_desc, grad_output_desc, {grad_output_desc},
                 grad_input_desc, {kernel_size, strides, pads, ceil_mode});
+} catch (...) {
+  return INFINI_STATUS_INTERNAL_ERROR;
 }
-infiniStatus_t infiniopGetAvgPoolBackwardWorkspaceSize(infiniopAvgPoolBackwardDescriptor_t desc, size_t* size) {
+infiniStatus_t infiniopGetAvgPoolBackwardWorkspaceSize(infiniopAvgPoolBackwardDescriptor_t desc, size_t* size) try {
   return workspace_size(OpKind::AvgPoolBackward, desc, size);
+} catch (...) {
+  return INFINI_STATUS_INTERNAL_ERROR;
 }
 infiniStatus_t infiniopAvgPoolBackward(infiniopAvgPoolBackwardDescriptor_t desc, void* workspace, size_t workspace_size,
-                                       void* grad_input, const void* grad_output, const void*, void*) {
+                                       void* grad_input, const void* grad_output, const void*, void*) try {
   return execute(OpKind::AvgPoolBackward, desc, workspace, workspace_size, {grad_output}, grad_input);
+} catch (...) {
+  return INFINI_STATUS_INTERNAL_ERROR;
 }
-infiniStatus_t infiniopDestroyAvgPoolBackwardDescriptor(infiniopAvgPoolBackwardDescriptor_t desc) {
+infiniStatus_t infiniopDestroyAvgPoolBackwardDescriptor(infiniopAvgPoolBackwardDescriptor_t desc) try {
   return destroy(OpKind::AvgPoolBackward, desc);
+} catch (...) {
+  return INFINI_STATUS_INTERNAL_ERROR;
 }
 
 infiniStatus_t infiniopCreateMaxPoolBackwardDescriptor(infiniopHandle_t handle,
@@ -191,17 +215,25 @@ infiniStatus_t infiniopCreateMaxPoolBackwardDescriptor(infiniopHandle_t handle,
                                                        infiniopTensorDescriptor_t grad_input_desc,
                                                        infiniopTensorDescriptor_t grad_output_desc,
                                                        infiniopTensorDescriptor_t input_desc, void* kernel_size,
-                                                       void* strides, void* pads, bool ceil_mode) {
+                                                       void* strides, void* pads, bool ceil_mode) try {
   return create(OpKind::MaxPoolBackward, handle, desc_ptr, input_desc, grad_output_desc, {input_desc, grad_output_desc},
                 grad_input_desc, {kernel_size, strides, pads, ceil_mode});
+} catch (...) {
+  return INFINI_STATUS_INTERNAL_ERROR;
 }
-infiniStatus_t infiniopGetMaxPoolBackwardWorkspaceSize(infiniopMaxPoolBackwardDescriptor_t desc, size_t* size) {
+infiniStatus_t infiniopGetMaxPoolBackwardWorkspaceSize(infiniopMaxPoolBackwardDescriptor_t desc, size_t* size) try {
   return workspace_size(OpKind::MaxPoolBackward, desc, size);
+} catch (...) {
+  return INFINI_STATUS_INTERNAL_ERROR;
 }
 infiniStatus_t infiniopMaxPoolBackward(infiniopMaxPoolBackwardDescriptor_t desc, void* workspace, size_t workspace_size,
-                                       void* grad_input, const void* grad_output, const void* input, void*) {
+                                       void* grad_input, const void* grad_output, const void* input, void*) try {
   return execute(OpKind::MaxPoolBackward, desc, workspace, workspace_size, {input, grad_output}, grad_input);
+} catch (...) {
+  return INFINI_STATUS_INTERNAL_ERROR;
 }
-infiniStatus_t infiniopDestroyMaxPoolBackwardDescriptor(infiniopMaxPoolBackwardDescriptor_t desc) {
+infiniStatus_t infiniopDestroyMaxPoolBackwardDescriptor(infiniopMaxPoolBackwardDescriptor_t desc) try {
   return destroy(OpKind::MaxPoolBackward, desc);
+} catch (...) {
+  return INFINI_STATUS_INTERNAL_ERROR;
 }

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "src/base/check.hpp"
+#include "src/base/guarded.hpp"
 
 namespace partita::compat::onnxruntime {
 namespace {
@@ -18,15 +19,17 @@ struct NamedKernel {
 };
 
 OrtStatus* ORT_API_CALL create(const OrtCustomOp* op, const OrtApi*, const OrtKernelInfo* info, void** kernel) {
-  auto made = self(op).make(info, self(op).type);
-  if (!made.ok()) return ort_status(made.status(), self(op).name);
-  *kernel = new NamedKernel{self(op).name, std::move(made).value()};
-  return nullptr;
+  const Status done = guarded([&]() -> Status {
+    PT_ASSIGN(auto made, self(op).make(info, self(op).type));
+    *kernel = new NamedKernel{self(op).name, std::move(made)};
+    return {};
+  });
+  return ort_status(done, self(op).name);
 }
 
 OrtStatus* ORT_API_CALL compute(void* kernel, OrtKernelContext* context) {
   auto& named = *static_cast<NamedKernel*>(kernel);
-  return ort_status(named.kernel->compute(context), named.name);
+  return ort_status(guarded([&] { return named.kernel->compute(context); }), named.name);
 }
 
 void ORT_API_CALL destroy(void* kernel) { delete static_cast<NamedKernel*>(kernel); }
@@ -109,7 +112,7 @@ extern "C" __attribute__((visibility("default"))) OrtStatus* ORT_API_CALL Regist
     const OrtApi* api = base->GetApi(ORT_API_VERSION);
     if (!api) return static_cast<partita::Result<Domains>*>(nullptr);
     set_ort(api);
-    return new partita::Result<Domains>(make_domains());
+    return new partita::Result<Domains>(partita::guarded(make_domains));
   }();
   if (!made) {
     const OrtApi* oldest = base->GetApi(1);

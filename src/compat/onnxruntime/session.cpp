@@ -51,8 +51,10 @@ Result<Dims> dims_of(const OrtTensorTypeAndShapeInfo* info) {
 const OrtApi& ort() { return *the_api; }
 void set_ort(const OrtApi* api) { the_api = api; }
 
-OrtStatus* ort_status(const Status& status, const char* op) {
+OrtStatus* ort_status(const Status& status, const char* op) try {
   return status.ok() ? nullptr : ort().CreateStatus(code_of(status.code()), str(op, ": ", status.text()).c_str());
+} catch (...) {
+  return ort().CreateStatus(code_of(status.code()), "out of memory");
 }
 
 Status taken(OrtStatus* status) {

@@ -24,3 +24,18 @@ expect 3 ONEDNN_GRAPH_DUMP=Graph,SUBGRAPH
 expect 0 ONEDNN_GRAPH_DUMP=graph,nonsense
 expect 1 ONEDNN_GRAPH_DUMP=nonsense,subgraph
 expect 2 DNNL_GRAPH_DUMP=graph
+
+# Where nothing can be written there is one warning, the client's results are as always, and nothing half-written is left.
+# expect_warning BLOCKS FOLDER: the client runs in the folder, and may write files of so many blocks
+expect_warning() {
+  local told
+  rm -f ./* ./.graph-*
+  told=$( (ulimit -f "$1" && cd "$2" && ONEDNN_GRAPH_DUMP=graph,subgraph "$client" 2>&1 >/dev/null) ) ||
+    { echo "the client fails where nothing can be written: $told"; exit 1; }
+  [ "$(wc -l <<<"$told")" = 1 ] && [[ $told == "partita: "*"cannot be written"* ]] ||
+    { echo "not one warning: $told"; exit 1; }
+  [ -z "$(ls -A)" ] || { echo "left behind: $(ls -A)"; exit 1; }
+}
+
+expect_warning 0 .
+expect_warning unlimited /proc

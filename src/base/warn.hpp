@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Warnings: what the caller cannot be told by a Status, because the call succeeds.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace partita {
+
+/// What is warned of once a process.
+enum class Warning : uint8_t { no_code, no_dump };
+
+/// "partita: text" on stderr, at the first call for this warning. Thread-safe.
+void warn_once(Warning about, std::string_view text) noexcept;
+
+}  // namespace partita
