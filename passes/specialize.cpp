@@ -4,6 +4,7 @@
 
 #include <unordered_map>
 
+#include "src/base/addressable.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
@@ -38,8 +39,9 @@ Status check_given(const logical_tensor& port, const logical_tensor& t, bool inp
   if (t.layout == Layout::undef) return refused("the layout must be strided or any");
   if (t.layout == Layout::opaque) return refused("layout id ", t.layout_id, " was not made by Partita");
   if (input && !t.shape_known()) return refused("every dim of an input must be known");
-  if (t.shape_known() && !checked_elements(t.dims))
-    return refused("the dims are negative or their product is too large");
+  if (t.shape_known() && !addressable(t.dims, t.strides_known() ? t.strides : dense_strides(t.dims)))
+    return refused("a dim or stride is negative, or the tensor is larger than what can be addressed",
+                   t.strides_known() ? str(" (strides ", text_of(t.strides), ")") : "");
   return {};
 }
 
@@ -164,9 +166,9 @@ class Specializer {
 
   Status check_sizes() {
     for (const SubValue& value : graph().values)
-      if (value.desc.shape_known() && !checked_elements(value.desc.dims))
+      if (value.desc.shape_known() && !addressable(value.desc.dims, value.desc.strides))
         return fail(Code::invalid_shape,
-                    str("tensor ", value.desc.id, " (", value.desc.text(), ") has too many elements"));
+                    str("tensor ", value.desc.id, " (", value.desc.text(), ") is larger than what can be addressed"));
     return {};
   }
 

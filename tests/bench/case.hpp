@@ -43,6 +43,8 @@ struct LatencyCase {
 inline constexpr const char* kLatencies = "latencies";
 /// Calls through the C interfaces of others, beside the same work through the C++ interface.
 inline constexpr const char* kDoors = "doors";
+/// Work on graphs of many operators, beside the same on ten graphs of a tenth of the size.
+inline constexpr const char* kLargeGraphs = "large graphs";
 
 std::vector<Case> pool_backward_cases();
 std::vector<Case> pool_chain_cases();
@@ -53,6 +55,7 @@ std::vector<Case> movement_cases();
 std::vector<LatencyCase> latency_cases();
 std::vector<LatencyCase> c_interface_cases();
 std::vector<LatencyCase> door_cases();
+std::vector<LatencyCase> large_graph_cases();
 
 struct Settings {
   double seconds = 0.15;  ///< a contender

@@ -40,7 +40,7 @@ std::vector<Planned> everything() {
                          [c, dtype, order](const Settings& s) {
                            return run_case(c, {dtype, order}, s);
                          }});
-  for (const auto& cases : {latency_cases(), c_interface_cases(), door_cases()})
+  for (const auto& cases : {latency_cases(), c_interface_cases(), door_cases(), large_graph_cases()})
     for (const LatencyCase& c : cases)
       all.push_back({str(c.group, "/", c.name, "/f32/-"), [c](const Settings& s) { return run_latency(c, s); }});
   return all;

@@ -32,12 +32,22 @@ std::string ratio_text(const std::optional<double>& value, const char* pattern) 
   return value ? format(pattern, *value) : "";
 }
 
+/// What stands in the columns of a group's two contenders.
+struct Columns {
+  const char *first, *second, *ratio;
+};
+
+Columns columns_of(const std::string& group) {
+  if (group == kDoors) return {"door", "C++", "x C++"};
+  if (group == kLargeGraphs) return {"whole", "tenths", "x linear"};
+  return {"Partita", "oneDNN", "x oneDNN"};
+}
+
 std::string heading(const std::string& group) {
-  const bool doors = group == kDoors;
-  const char* unit = group == kLatencies || doors ? "us" : "ms";
+  const Columns columns = columns_of(group);
+  const char* unit = group == kLatencies || group == kDoors || group == kLargeGraphs ? "us" : "ms";
   return format("\n%-*s %-4s %-6s %5s %8s %8s %8s %7s %8s %9s\n", kNameWidth, str(group, " [", unit, "]").c_str(),
-                "type", "layout", "parts", doors ? "door" : "Partita", doors ? "C++" : "oneDNN", "limit", "GB/s",
-                "x limit", doors ? "x C++" : "x oneDNN");
+                "type", "layout", "parts", columns.first, columns.second, "limit", "GB/s", "x limit", columns.ratio);
 }
 
 std::string line(const Row& row) {
@@ -88,8 +98,7 @@ void TableReporter::Finalize() {
   out << "\nGeometric means and worst cases\n";
   for (const auto& [group, rows] : grouped(rows_)) {
     out << summary_line(group, "x limit", summary_of(rows, &Row::times_limit), &Row::times_limit)
-        << summary_line(group, group == kDoors ? "x C++" : "x oneDNN", summary_of(rows, &Row::times_onednn),
-                        &Row::times_onednn);
+        << summary_line(group, columns_of(group).ratio, summary_of(rows, &Row::times_onednn), &Row::times_onednn);
   }
   out << std::flush;
 }

@@ -41,10 +41,30 @@ TEST(specialize, refuses_tensors_that_do_not_fit_their_ports) {
   EXPECT_EQ(refusal(p, {logical_tensor(0, Dtype::f32, Dims{kUnknownDim})}, {kOut}),
             "input tensor 0 (f32[?]): every dim of an input must be known");
   EXPECT_EQ(refusal(p, {logical_tensor(0, Dtype::f32, Layout::any)}, {kOut}).substr(0, 14), "input tensor 0");
-  EXPECT_EQ(refusal(p, {logical_tensor(0, Dtype::f32, Dims{-4}, Layout::any)}, {kOut}),
-            "input tensor 0 (f32[-4]): the dims are negative or their product is too large");
-  EXPECT_EQ(refusal(p, {logical_tensor(0, Dtype::f32, Dims{int64_t{1} << 40, int64_t{1} << 40}, Layout::any)}, {kOut}),
-            "input tensor 0 (f32[1099511627776,1099511627776]): the dims are negative or their product is too large");
+  EXPECT_EQ(
+      refusal(p, {logical_tensor(0, Dtype::f32, Dims{-4}, Layout::any)}, {kOut}),
+      "input tensor 0 (f32[-4]): a dim or stride is negative, or the tensor is larger than what can be addressed");
+  EXPECT_EQ(
+      refusal(p, {logical_tensor(0, Dtype::f32, Dims{int64_t{1} << 40, int64_t{1} << 40}, Layout::any)}, {kOut}),
+      "input tensor 0 (f32[1099511627776,1099511627776]): a dim or stride is negative, or the tensor is larger than "
+      "what can be addressed");
+  EXPECT_EQ(refusal(p, {logical_tensor(0, Dtype::f32, Dims{4}, Dims{-1})}, {kOut}),
+            "input tensor 0 (f32[4]): a dim or stride is negative, or the tensor is larger than what can be addressed "
+            "(strides -1)");
+}
+
+TEST(specialize, refuses_strides_that_reach_further_than_can_be_addressed) {
+  const Partition p = one_partition(final_graph_of("%1 = ReLU(%0: f32[4,2])"));
+  const int64_t far = int64_t{1} << 46;
+  const auto with_strides = [](uint64_t id, const Dims& strides) {
+    return logical_tensor(id, Dtype::f32, Dims{4, 2}, strides);
+  };
+  const logical_tensor any(1, Dtype::f32, Layout::any);
+  EXPECT_EQ(refusal(p, {with_strides(0, {2, far})}, {any}), "accepted");
+  EXPECT_NE(refusal(p, {with_strides(0, {far, 1})}, {any}).find("can be addressed"), std::string::npos);
+  EXPECT_NE(refusal(p, {with_strides(0, {int64_t{1} << 62, 1})}, {any}).find("can be addressed"), std::string::npos);
+  EXPECT_NE(refusal(p, {with_strides(0, {2, 1})}, {with_strides(1, {far, 1})}).find("output tensor 1"),
+            std::string::npos);
 }
 
 TEST(specialize, refuses_outputs_of_another_shape) {
@@ -57,7 +77,8 @@ TEST(specialize, refuses_inner_tensors_that_are_too_large) {
   const int64_t big = int64_t{1} << 40;
   const std::vector<logical_tensor> in = {logical_tensor(0, Dtype::f32, Dims{big, 1}),
                                           logical_tensor(1, Dtype::f32, Dims{big})};
-  EXPECT_NE(refusal(p, in, {logical_tensor(3, Dtype::f32, Layout::any)}).find("too many elements"), std::string::npos);
+  EXPECT_NE(refusal(p, in, {logical_tensor(3, Dtype::f32, Layout::any)}).find("larger than what can be addressed"),
+            std::string::npos);
 }
 
 TEST(specialize, keeps_strides_of_ports_and_makes_inner_tensors_dense) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "partita/logical_tensor.hpp"
+#include "src/base/addressable.hpp"
 
 namespace partita {
 namespace {
@@ -18,6 +19,26 @@ TEST(shape, counting_elements_notices_overflow) {
   EXPECT_EQ(checked_elements({int64_t{1} << 62, 4, 0}), 0);
   EXPECT_EQ(checked_elements({2, -1}), std::nullopt);
   EXPECT_EQ(checked_elements({0, kUnknownDim}), std::nullopt);
+}
+
+TEST(shape, what_can_be_addressed_ends_at_47_bits) {
+  const int64_t most = (int64_t{1} << 47) - 1, huge = int64_t{1} << 62;
+  EXPECT_TRUE(addressable({}, {}));
+  EXPECT_TRUE(addressable({most}, {1}));
+  EXPECT_FALSE(addressable({most + 1}, {1}));
+  EXPECT_TRUE(addressable({2, 3}, {0, 0}));
+  EXPECT_TRUE(addressable({2}, {most}));
+  EXPECT_FALSE(addressable({3}, {most}));
+  EXPECT_FALSE(addressable({2, 2}, {most, 1}));
+  EXPECT_TRUE(addressable({1, 2}, {huge, 1}));
+  EXPECT_FALSE(addressable({2}, {-1}));
+  EXPECT_FALSE(addressable({-2}, {1}));
+  // Other products of the dims count, too.
+  EXPECT_TRUE(addressable({0, most}, {1, 1}));
+  EXPECT_FALSE(addressable({0, huge, 4}, {1, 1, 1}));
+  EXPECT_FALSE(addressable({huge, huge, huge}, {huge, huge, huge}));
+  EXPECT_FALSE(
+      addressable(Dims(12, std::numeric_limits<int64_t>::max()), Dims(12, std::numeric_limits<int64_t>::max())));
 }
 
 TEST(shape, broadcasting_is_that_of_numpy) {
