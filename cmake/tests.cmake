@@ -2,12 +2,7 @@
 # One GoogleTest program for each folder of tests, the lint scripts, and the installed package.
 enable_testing()
 include(GoogleTest)
-find_package(GTest REQUIRED CONFIG)
-
-file(GLOB_RECURSE support CONFIGURE_DEPENDS tests/support/*.cpp)
-add_library(partita_test_support OBJECT ${support})
-target_link_libraries(partita_test_support PUBLIC partita_objects GTest::gmock)
-target_compile_definitions(partita_test_support PUBLIC PARTITA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+include(cmake/test_support.cmake)
 
 # Removes those that are named jit_.. or look inside kernels/jit.
 function(leave_out_tests_of_generated_code list)
@@ -80,6 +75,7 @@ if(NOT PARTITA_SANITIZE)
                    -P ${PROJECT_SOURCE_DIR}/cmake/test_installed_package.cmake)
 endif()
 
+include(cmake/fuzz_replay.cmake)
 include(cmake/compat_tests.cmake)
 include(cmake/bench.cmake)
 

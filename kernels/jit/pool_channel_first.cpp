@@ -165,8 +165,9 @@ void ChannelFirstPool::choose_touches(SpreadShape& spread, bool streaming) {
   const int64_t cells = std::min(step_vectors_ * lanes_, blocks_[0].cells);
   touches_cells_ = !streaming && join_cells_;
   if (touches_cells_) spread.touches.push_back({cells * p_.out[0].x, true});
-  const PoolOperand& gradient = p_.in[p_.maximum ? 1 : 0];
-  spread.touches.push_back({cells * gradient.x / (p_.g.strides[1] * p_.g.strides[2]), false});
+  if (p_.ahead >= 0)
+    spread.touches.push_back(
+        {cells * p_.in[static_cast<size_t>(p_.ahead)].x / (p_.g.strides[1] * p_.g.strides[2]), false});
   if (p_.maximum) spread.touches.push_back({cells * p_.in[0].x, false});
   for (int k : p_.back_in)
     if (join_cells_ && touches_operand(k) && spread.touches.size() < kMaxTouches)
@@ -183,10 +184,10 @@ std::array<const std::byte*, kMaxTouches> ChannelFirstPool::touched(const RunArg
   const bool last = &rows == &row_blocks_.back();
   const int64_t next = last ? 0 : rows.first + rows.count, z = next / p_.g.src[1], y = next % p_.g.src[1];
   const int64_t c = std::min(at.c + (last ? planes : 0), p_.g.channels - 1);
-  const size_t gradient = p_.maximum ? 1 : 0;
   if (touches_cells_) list[count++] = here(p_.out[0], args.out[0]);
-  list[count++] = p_.in[gradient].at(args.in[gradient], at.n, c, std::min(z / p_.g.strides[0], p_.g.dst[0] - 1),
-                                     std::min(y / p_.g.strides[1], p_.g.dst[1] - 1), 0);
+  if (const auto ahead = static_cast<size_t>(p_.ahead); p_.ahead >= 0)
+    list[count++] = p_.in[ahead].at(args.in[ahead], at.n, c, std::min(z / p_.g.strides[0], p_.g.dst[0] - 1),
+                                    std::min(y / p_.g.strides[1], p_.g.dst[1] - 1), 0);
   if (p_.maximum) list[count++] = p_.in[0].at(args.in[0], at.n, c, z, y, 0);
   for (int k : p_.back_in)
     if (join_cells_ && touches_operand(k) && count < kMaxTouches)

@@ -275,8 +275,7 @@ void ChannelLastPool::choose_touches(SpreadShape& spread, bool streaming) {
   const int64_t period = p_.g.strides[2];
   touches_cells_ = !streaming;
   if (touches_cells_) spread.touches.push_back({p_.out[0].x * period, true});
-  const PoolOperand& gradient = p_.in[p_.maximum ? 1 : 0];
-  spread.touches.push_back({gradient.x, false});
+  if (p_.ahead >= 0) spread.touches.push_back({p_.in[static_cast<size_t>(p_.ahead)].x, false});
   if (p_.maximum) spread.touches.push_back({p_.in[0].x * period, false});
   for (int k : p_.back_in)
     if (const int64_t bytes = p_.in[static_cast<size_t>(k)].x * period;
@@ -290,9 +289,9 @@ std::array<const std::byte*, kMaxTouches> ChannelLastPool::touched(const RunArgs
   size_t count = 0;
   const int64_t z = row / p_.g.src[1], y = row % p_.g.src[1];
   if (touches_cells_) list[count++] = p_.out[0].at(args.out[0], n, 0, z, y, b.cell);
-  const size_t gradient = p_.maximum ? 1 : 0;
   const int64_t windows = std::min((y + p_.g.pads_begin[1]) / p_.g.strides[1] + 1, p_.g.dst[1] - 1);
-  list[count++] = p_.in[gradient].at(args.in[gradient], n, 0, std::min(z, p_.g.dst[0] - 1), windows, b.window);
+  if (const auto ahead = static_cast<size_t>(p_.ahead); p_.ahead >= 0)
+    list[count++] = p_.in[ahead].at(args.in[ahead], n, 0, std::min(z, p_.g.dst[0] - 1), windows, b.window);
   if (p_.maximum) list[count++] = p_.in[0].at(args.in[0], n, 0, z, std::min(y + p_.span(1), p_.g.src[1] - 1), b.source);
   for (int k : p_.back_in) {
     const auto o = static_cast<size_t>(k);

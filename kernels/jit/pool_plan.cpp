@@ -53,6 +53,8 @@ PoolPlan::PoolPlan(const Problem& p)
       back_in(loaded_operands(back)) {
   for (const TensorDesc& desc : p.in) in.push_back(pool_operand(desc, channel_last));
   for (const TensorDesc& desc : p.out) out.push_back(pool_operand(desc, channel_last));
+  const auto moving = std::ranges::find_if(front_in, [&](int k) { return in[static_cast<size_t>(k)].x != 0; });
+  if (moving != front_in.end()) ahead = *moving;
   if (maximum) return;
   float z = 1, y = 1, x = 1;
   const bool same_z = same_weights(g, 0, z), same_y = same_weights(g, 1, y);

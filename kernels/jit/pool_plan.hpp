@@ -47,6 +47,9 @@ struct PoolPlan {
   bool channel_last, maximum;
   Expr front, back;
   std::vector<int> front_in, back_in;  ///< operands they load
+  /// The operand over the windows that is worth fetching ahead: the gradient, or what the front expression reads in its
+  /// place (then the gradient has no memory). -1: none moves along x.
+  int ahead = -1;
   std::vector<PoolOperand> in, out;
   /// Average: every window along x, or along z and y, has the same weight; `weight` is what they have in common.
   bool same_along_x = true, same_along_rows = true;

@@ -58,7 +58,7 @@ Status hard_sigmoid_backward(const Problem& problem, Args args) {
   const double alpha = problem.attrs.f32(Attr::alpha), beta = problem.attrs.f32(Attr::beta);
   return backward(problem, args, kCheap, [=](double x, double dy) {
     const double y = alpha * x + beta;
-    return y <= 0 || y >= 1 ? 0 : dy * alpha;
+    return 0 < y && y < 1 ? dy * alpha : 0;
   });
 }
 

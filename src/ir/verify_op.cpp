@@ -52,6 +52,15 @@ Status check_count(const OpDef& def, const Side& side) {
                    names.empty() ? "" : str(" (", join(names, ", "), ")"), ", found ", found));
 }
 
+/// Clients of C interfaces give any number as a type.
+Status check_numbers(const OpDef& def, const Side& side) {
+  for (size_t i = 0; i < side.tensors.size(); ++i)
+    if (const int number = static_cast<int>(side.tensors[i].dtype); number < 0 || number > static_cast<int>(Dtype::s64))
+      return wrong(
+          str(side.name(def, static_cast<int>(i)), " has the data type number ", number, ", which there is not"));
+  return {};
+}
+
 /// The first port that a type symbol was seen at.
 struct Bound {
   std::string_view symbol;
@@ -220,8 +229,10 @@ Result<Attrs> verify_op(const op& o) {
   const Side out{{def->outputs.begin(), def->outputs.size()}, o.outputs, "output", output_name, 0};
   std::vector<Bound> bound;
   PT_TRY(check_count(*def, in));
+  PT_TRY(check_numbers(*def, in));
   PT_TRY(check_types(*def, in, bound));
   PT_TRY(check_count(*def, out));
+  PT_TRY(check_numbers(*def, out));
   PT_TRY(check_types(*def, out, bound));
   PT_ASSIGN(Attrs attrs, checked_attrs(*def, o));
   PT_TRY(run_checks(*def, OpView(o, attrs), Code::invalid_graph_op));

@@ -6,6 +6,7 @@
 #include <limits>
 #include <set>
 
+#include "partita/graph.hpp"
 #include "src/base/text.hpp"
 #include "src/ir/verify_op.hpp"
 #include "tests/support/op_text.hpp"
@@ -290,6 +291,18 @@ TEST(op_errors, each_rule_refuses_with_its_own_sentence) {
     ASSERT_NE(check, def.checks.end());
     const std::string text = refusal(b.kind, b.attrs, b.inputs, b.outputs);
     EXPECT_EQ(text.substr(0, check->sentence.size() + 2), str(check->sentence, ": ")) << text;
+  }
+}
+
+TEST(op_errors, data_types_that_there_are_not_are_refused) {
+  for (int number : {-1, 17, 32 + static_cast<int>(Dtype::f32), 65536}) {
+    const auto type = static_cast<Dtype>(number);
+    op o(1, OpKind::ReLU);
+    o.add_input(logical_tensor(0, type)).add_output(logical_tensor(1, type));
+    graph g;
+    const Status status = g.add_op(o);
+    EXPECT_EQ(status.code(), Code::invalid_graph_op);
+    EXPECT_NE(status.text().find(str("`src` has the data type number ", number)), std::string::npos) << status.text();
   }
 }
 

@@ -10,66 +10,10 @@
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"
 #include "src/base/threads.hpp"
-#include "tests/support/random_problem.hpp"
+#include "tests/support/random_loop.hpp"
 
 namespace partita::test {
 namespace {
-
-/// A dense f32 tensor over the axes that are kept, repeated along the others.
-TensorDesc folded_desc(const Dims& space, const std::vector<bool>& kept) {
-  TensorDesc desc{Dtype::f32, space, Dims(space.size(), 0), 0};
-  int64_t stride = 1;
-  for (int d = space.size() - 1; d >= 0; --d) {
-    if (!kept[static_cast<size_t>(d)]) continue;
-    desc.strides[d] = stride;
-    stride *= space[d];
-  }
-  return desc;
-}
-
-std::vector<bool> random_axes(int rank, Random& random) {
-  std::vector<bool> axes;
-  for (int d = 0; d < rank; ++d) axes.push_back(random.coin());
-  return axes;
-}
-
-Dims random_space(Random& random) {
-  switch (random.whole(0, 3)) {
-    case 0: return {random.whole(1, 9000)};
-    case 1: return {random.whole(1, 300), random.whole(1, 90)};
-    case 2: return {random.whole(1, 5), random.whole(1, 40), random.whole(1, 70)};
-    default: return {random.whole(1, 4), random.whole(1, 6), random.whole(1, 9), random.whole(1, 20)};
-  }
-}
-
-struct Folds {
-  Problem problem;
-  std::vector<Fold> how;  ///< of each output; none: stored
-};
-
-/// Folds of x * y; sometimes the product is stored too.
-Folds random_folds(Random& random) {
-  Folds f;
-  Problem& p = f.problem;
-  p.step = StepKind::loop;
-  const Dims space = random_space(random);
-  const Dtype dtype = random.pick({Dtype::f32, Dtype::bf16, Dtype::f16});
-  p.in = {dense_desc(dtype, space), folded_desc(space, random_axes(space.size(), random))};
-  p.in[1].dtype = dtype;
-  ExprBuilder b(p.back);
-  const auto product = b.mul(b.load(0), b.load(1));
-  const std::vector<bool> axes = random_axes(space.size(), random);
-  if (random.whole(0, 3) == 0) {
-    p.out.push_back(dense_desc(Dtype::f32, space));
-    f.how.push_back(Fold::none);
-  }
-  for (int64_t n = random.whole(1, 3); n > 0; --n) {
-    p.out.push_back(folded_desc(space, random.coin() ? axes : random_axes(space.size(), random)));
-    f.how.push_back(random.pick({Fold::sum, Fold::sum, Fold::max, Fold::min, Fold::mul}));
-  }
-  for (size_t k = 0; k < p.out.size(); ++k) b.fold(f.how[k], static_cast<int>(k), product);
-  return f;
-}
 
 int64_t place(const TensorDesc& desc, const Dims& at) {
   int64_t index = desc.offset;
@@ -84,7 +28,7 @@ TensorDesc memory_of(const TensorDesc& desc) {
   return dense_desc(desc.dtype, {last + 1});
 }
 
-std::vector<std::vector<double>> expected_of(const Folds& f, const std::vector<Buffer>& in) {
+std::vector<std::vector<double>> expected_of(const FoldLoop& f, const std::vector<Buffer>& in) {
   const Problem& p = f.problem;
   std::vector<std::vector<double>> results;
   for (size_t k = 0; k < p.out.size(); ++k)
@@ -121,7 +65,7 @@ std::vector<Buffer> run(const Kernel& row, const Problem& p, const std::vector<B
 TEST(fold_loop, agrees_with_folding_one_by_one) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     Random random(seed);
-    const Folds f = random_folds(random);
+    const FoldLoop f = random_fold_loop(random);
     SCOPED_TRACE(str("seed ", seed, ": ", text_of(f.problem.back), " over ", text_of(f.problem.out[0].dims)));
     std::vector<Buffer> in;
     for (const TensorDesc& desc : f.problem.in) in.push_back(random_buffer(memory_of(desc), random, {-1.2, 1.2}));
@@ -143,7 +87,7 @@ TEST(fold_loop, agrees_with_folding_one_by_one) {
 TEST(fold_loop, gives_the_same_bits_for_every_number_of_threads) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     Random random(seed);
-    Folds f = random_folds(random);
+    FoldLoop f = random_fold_loop(random);
     SCOPED_TRACE(str("seed ", seed, ": ", text_of(f.problem.back), " over ", text_of(f.problem.out[0].dims)));
     std::vector<Buffer> in;
     for (const TensorDesc& desc : f.problem.in) in.push_back(random_buffer(memory_of(desc), random));

@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "passes/claims.hpp"
 #include "passes/patterns/sets.hpp"
 #include "src/base/text.hpp"
 #include "tests/support/graph_text.hpp"
+#include "tests/support/linked_samples.hpp"
 #include "tests/support/random_graph.hpp"
+#include "tests/support/sound.hpp"
 
 namespace partita::test {
 namespace {
@@ -23,20 +24,6 @@ graph made_of(const std::vector<op>& ops) {
   const Status finalized = g.finalize();
   EXPECT_TRUE(finalized.ok()) << finalized.text();
   return g;
-}
-
-/// Every operator once, inputs of a partition made by those before it.
-void expect_sound(const FinalGraph& form, const std::vector<Partition>& partitions) {
-  std::map<uint64_t, size_t> group;
-  for (size_t p = 0; p < partitions.size(); ++p) {
-    for (const op& o : partitions[p].ops) EXPECT_TRUE(group.emplace(o.id, p).second) << "twice: op " << o.id;
-  }
-  ASSERT_EQ(group.size(), form.ops.size());
-  for (const Value& v : form.values) {
-    if (v.producer < 0) continue;
-    const size_t made = group.at(form.ops[static_cast<size_t>(v.producer)].id);
-    for (const Use& use : v.uses) ASSERT_LE(made, group.at(form.ops[static_cast<size_t>(use.op)].id));
-  }
 }
 
 /// The reason not to join the operator of that id with what makes its input.
@@ -98,7 +85,7 @@ TEST(rule, random_graphs_stay_sound) {
     Random random(seed);
     const graph g = made_of(random_graph(random, static_cast<int>(random.whole(2, 120))).ops);
     const auto partitions = partition_graph(*g.form(), {});
-    expect_sound(*g.form(), partitions);
+    EXPECT_EQ(unsoundness(*g.form(), partitions), "");
     for (const Partition& p : partitions) EXPECT_LE(p.ops.size(), kRuleLimit);
     ops += g.ops().size();
     groups += partitions.size();
@@ -154,12 +141,22 @@ TEST(rule, random_graphs_with_products_stay_sound) {
     Random random(seed);
     const graph g = made_of(random_matrices(random, static_cast<uint64_t>(random.whole(3, 90))));
     const auto partitions = partition_graph(*g.form(), {});
-    expect_sound(*g.form(), partitions);
+    EXPECT_EQ(unsoundness(*g.form(), partitions), "");
     for (const Partition& p : partitions) ++patterns[p.pattern];
     ASSERT_FALSE(testing::Test::HasFailure());
   }
   for (const char* name : {"attention", "matmul_gradients", "matmul_neighbourhood", "elementwise_neighbourhood"})
     EXPECT_GT(patterns[name], 100) << name;
+}
+
+TEST(rule, linked_samples_of_patterns_stay_sound) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE(str("seed ", seed));
+    Random random(seed);
+    const graph g = made_of(linked_samples(random, static_cast<int>(random.whole(1, 12))));
+    EXPECT_EQ(unsoundness(*g.form(), partition_graph(*g.form(), {})), "");
+    ASSERT_FALSE(testing::Test::HasFailure());
+  }
 }
 
 op binary(OpKind kind, uint64_t id, uint64_t a, uint64_t b) {
@@ -193,7 +190,7 @@ TEST(rule, large_graphs_are_partitioned_in_linear_time_and_without_recursion) {
   for (const auto& ops : {from_far_back(100000), diamonds(20000), backwards}) {
     const graph g = made_of(ops);
     const auto partitions = partition_graph(*g.form(), {});
-    expect_sound(*g.form(), partitions);
+    EXPECT_EQ(unsoundness(*g.form(), partitions), "");
     EXPECT_LT(partitions.size(), ops.size() / 3);
     EXPECT_GE(partitions.size(), ops.size() / kRuleLimit);
   }

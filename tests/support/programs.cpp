@@ -130,4 +130,18 @@ std::string bit_difference(const Tensors& got, const Tensors& expected) {
   return {};
 }
 
+StepCounts expect_fusion_keeps_bits(const graph& g, const std::vector<uint64_t>& kept, uint64_t seed) {
+  const Partition p = one_partition(g, kept);
+  Program plain = lowered(p, ports_of(p)), fused = plain;
+  fuse_loops(fused, interpreter_joins);
+  make_kernels(plain);
+  make_kernels(fused);
+  const Tensors inputs = input_data(g, seed);
+  const Tensors expected = executed(plain, inputs), got = executed(fused, inputs, 2);
+  std::string steps;
+  for (const Step& step : fused.steps) steps += text_of(step) + "\n";
+  EXPECT_EQ(bit_difference(got, expected), "") << steps;
+  return {plain.steps.size(), fused.steps.size()};
+}
+
 }  // namespace partita::test

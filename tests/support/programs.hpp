@@ -42,4 +42,11 @@ Tensors executed(const Program& program, const Tensors& inputs, int threads = 1)
 /// Empty where all tensors hold the same bytes, gaps included.
 std::string bit_difference(const Tensors& got, const Tensors& expected);
 
+struct StepCounts {
+  size_t plain = 0, fused = 0;
+};
+/// Runs the graph as one program through the interpreter, with and without fusion, on data of the seed; fails the test
+/// where a bit differs. `kept` as for one_partition.
+StepCounts expect_fusion_keeps_bits(const graph& g, const std::vector<uint64_t>& kept, uint64_t seed);
+
 }  // namespace partita::test

@@ -4,34 +4,15 @@
 #pragma once
 
 #include <cstddef>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "kernels/kernel.hpp"
 #include "kernels/problem.hpp"
 #include "tests/support/guarded_memory.hpp"
+#include "tests/support/random.hpp"
 
 namespace partita::test {
-
-/// A seeded source; the seed is part of every failure message.
-class Random {
- public:
-  explicit Random(uint64_t seed) : seed_(seed), engine_(seed) {}
-  uint64_t seed() const { return seed_; }
-  int64_t whole(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(engine_); }
-  double real(double low, double high) { return std::uniform_real_distribution<double>(low, high)(engine_); }
-  bool coin() { return whole(0, 1) == 1; }
-  template <class T>
-  T pick(std::initializer_list<T> choices) {
-    return choices.begin()[whole(0, static_cast<int64_t>(choices.size()) - 1)];
-  }
-  std::mt19937_64& engine() { return engine_; }
-
- private:
-  uint64_t seed_;
-  std::mt19937_64 engine_;
-};
 
 Problem problem_for(StepKind step, OpKind op);
 /// Row-major, no gaps.

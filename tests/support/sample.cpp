@@ -4,7 +4,6 @@
 
 #include <map>
 #include <optional>
-#include <random>
 
 #include "src/ir/op_def.hpp"
 
@@ -22,7 +21,7 @@ constexpr OpSet kTransposedLists = ConvTranspose | ConvTransposeBackwardData | C
 
 class Sampler {
  public:
-  explicit Sampler(uint64_t seed) : random_(seed) {}
+  explicit Sampler(Random& random) : random_(random) {}
 
   std::vector<op> run(const patterns::Pattern& pattern) {
     depthwise_ = pattern.refuse != nullptr;
@@ -36,7 +35,7 @@ class Sampler {
   }
 
  private:
-  int64_t pick(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random_); }
+  int64_t pick(int64_t low, int64_t high) { return random_.whole(low, high); }
   bool coin() { return pick(0, 1) == 1; }
 
   logical_tensor fresh(Dtype dtype, const Dims& dims) { return logical_tensor(next_id_++, dtype, dims); }
@@ -350,7 +349,7 @@ class Sampler {
 
   static constexpr Dims kImage{2, 4, 6, 6};
 
-  std::mt19937_64 random_;
+  Random& random_;
   Dims start_dims_ = kImage;
   Dtype start_dtype_ = Dtype::f32;
   uint64_t next_id_ = 100;
@@ -363,6 +362,20 @@ class Sampler {
 
 }  // namespace
 
-std::vector<op> sample(const patterns::Pattern& pattern, uint64_t seed) { return Sampler(seed).run(pattern); }
+const std::vector<patterns::Pattern>& sampled_patterns() {
+  static const std::vector<patterns::Pattern> list = [] {
+    std::vector<patterns::Pattern> both = all_patterns();
+    both.insert(both.end(), patterns::neighbourhoods().begin(), patterns::neighbourhoods().end());
+    return both;
+  }();
+  return list;
+}
+
+std::vector<op> sample(const patterns::Pattern& pattern, Random& random) { return Sampler(random).run(pattern); }
+
+std::vector<op> sample(const patterns::Pattern& pattern, uint64_t seed) {
+  Random random(seed);
+  return sample(pattern, random);
+}
 
 }  // namespace partita::test

@@ -6,12 +6,17 @@
 #include <vector>
 
 #include "passes/pattern.hpp"
+#include "tests/support/random.hpp"
 
 namespace partita::test {
 
 /// Operators (ids 1, 2, ..) of one random instance of the pattern on small 4-D tensors; the same seed gives the same
 /// one.
+std::vector<op> sample(const patterns::Pattern& pattern, Random& random);
 std::vector<op> sample(const patterns::Pattern& pattern, uint64_t seed);
+
+/// All patterns, then the chains of neighbourhoods().
+const std::vector<patterns::Pattern>& sampled_patterns();
 
 }  // namespace partita::test
 

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs of whole graphs beside each other; entry: run_difference().
+#include "tests/support/op_by_op.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "src/base/check.hpp"
+#include "src/base/text.hpp"
+#include "src/harness/compare.hpp"
+#include "src/harness/graph_tensors.hpp"
+#include "src/harness/reference_run.hpp"
+
+namespace partita::test {
+namespace {
+
+std::string name_of(const partition& p) {
+  std::string name;
+  for (const op& o : p.form()->ops) name += str(name.empty() ? "" : ", ", partita::name_of(o.kind), " ", o.id);
+  return name;
+}
+
+/// The kernels, for messages.
+std::string steps_of(const compiled_partition& compiled) {
+  std::string text;
+  for (const step_info& step : compiled.steps()) text += str("\n  ", step.kernel, ": ", step.text);
+  return text;
+}
+
+double element(const Storage& s, int64_t index) {
+  int64_t at = 0;
+  for (int d = s.desc.rank() - 1; d >= 0; --d) {
+    at += index % s.desc.dims[d] * s.desc.strides[d];
+    index /= s.desc.dims[d];
+  }
+  return load_as_double(s.data.get(), s.desc.dtype, at);
+}
+
+/// Where the reference has no finite number to measure by, infinities and NaN must stand where they stand there.
+std::string specials_difference(const Storage& got, const Storage& expected) {
+  for (int64_t i = 0; i < expected.desc.elements(); ++i) {
+    const double g = element(got, i), e = element(expected, i);
+    if (g != e && !(std::isnan(g) && std::isnan(e))) return str("element ", i, " is ", g, ", expected ", e);
+  }
+  return {};
+}
+
+bool any_finite(const Storage& s) {
+  for (int64_t i = 0; i < s.desc.elements(); ++i)
+    if (std::isfinite(element(s, i))) return true;
+  return false;
+}
+
+/// One run of all partitions of a policy.
+class GraphRun {
+ public:
+  explicit GraphRun(const graph& g) : tensors_(*g.form()) {}
+
+  Status run(const graph& g, Policy policy, uint64_t seed, bool verify) {
+    PT_TRY(tensors_.fill_inputs(seed));
+    PT_ASSIGN(const auto partitions, g.get_partitions(policy));
+    for (const partition& p : partitions) {
+      if (!p.supported()) continue;
+      PT_ASSIGN(const BoundPartition bound, tensors_.bind(p, on_).at(name_of(p)));
+      PT_TRY(bound.compiled.execute(stream(on_, 2), bound.inputs, bound.outputs).at(name_of(p)));
+      if (verify) PT_TRY(check(p, bound));
+    }
+    return {};
+  }
+  const Tensors& tensors() const { return tensors_.all(); }
+
+ private:
+  Status check(const partition& p, const BoundPartition& bound) const {
+    const Given given{bound.given_in, bound.given_out, bound.constants};
+    PT_ASSIGN(const Tensors expected, run_reference(*p.form(), given, tensors_.all()));
+    const double tolerance = tolerance_of(*p.form());
+    for (const auto& [id, reference] : expected) {
+      const Storage& got = tensors_.all().at(id);
+      const std::string wrong =
+          any_finite(reference) ? compare(got, reference, tolerance).first : specials_difference(got, reference);
+      if (wrong.empty()) continue;
+      for (const tensor& t : bound.inputs) { fprintf(stderr, "in %s:", t.desc.text().c_str()); for (int64_t i=0;i<t.desc.elements()&&i<20;++i) { int64_t at=0, k=i; for (int d=t.desc.rank()-1;d>=0;--d){at+=k%t.desc.dims[d]*t.desc.strides[d];k/=t.desc.dims[d];} fprintf(stderr," %.9g", load_as_double(t.data,t.desc.dtype,at)); } fprintf(stderr,"\n"); }
+      return fail(Code::runtime_error, str(name_of(p), " gives tensor ", id, " (", got.desc.text(),
+                                           ") otherwise than the references: ", wrong, steps_of(bound.compiled)));
+    }
+    return {};
+  }
+
+  engine on_;
+  GraphTensors tensors_;
+};
+
+std::string bit_difference(const Storage& got, const Storage& expected) {
+  if (got.bytes != expected.bytes) return str("has ", got.bytes, " bytes, expected ", expected.bytes);
+  const auto *a = static_cast<const unsigned char*>(got.data.get()),
+             *b = static_cast<const unsigned char*>(expected.data.get());
+  const auto at = std::mismatch(a, a + got.bytes, b).first - a;
+  return static_cast<size_t>(at) == got.bytes ? "" : str("differs first at byte ", at, " of ", got.bytes);
+}
+
+}  // namespace
+
+std::string run_difference(const graph& g, uint64_t seed, Against against) {
+  GraphRun alone(g), grouped(g);
+  if (const Status s = alone.run(g, Policy::debug, seed, true); !s.ok()) return str("op by op: ", s.text());
+  const bool verify = against == Against::references;
+  if (const Status s = grouped.run(g, Policy::fusion, seed, verify); !s.ok()) return str("fused: ", s.text());
+  if (verify) return {};
+  for (const auto& [id, storage] : grouped.tensors()) {
+    const std::string wrong = bit_difference(storage, alone.tensors().at(id));
+    if (!wrong.empty()) return str("tensor ", id, " (", storage.desc.text(), ") of the fused graph ", wrong);
+  }
+  return {};
+}
+
+}  // namespace partita::test
