@@ -48,9 +48,6 @@ foreach(isa avx2 any)
   set_tests_properties(golden.data_graphs_with_max_isa_${isa} PROPERTIES ENVIRONMENT "PARTITA_MAX_ISA=${isa}")
 endforeach()
 
-# What `./dev test --no-jit` builds.
-add_custom_target(tests_that_run_kernels DEPENDS kernels_tests passes_tests runtime_tests unit_tests)
-
 # The command is tested from outside.
 target_compile_definitions(api_tests PRIVATE PARTITA_COMMAND="$<TARGET_FILE:partita_cli>")
 add_dependencies(api_tests partita_cli)
