@@ -81,7 +81,6 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   void widen_f8(Xbyak::Xmm v, Dtype dtype);
   void narrow_f8(Xbyak::Xmm v, Dtype dtype);
   void round_to_bf16(Xbyak::Xmm v);
-  void narrow_bf16(Xbyak::Xmm v);
   void store_halves(Xbyak::Xmm packed, const Xbyak::RegExp& address, int count, bool streaming);
   void to_integer(Xbyak::Xmm v, Dtype dtype);
   void to_s32(Xbyak::Xmm v);

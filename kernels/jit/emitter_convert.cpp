@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rounding of f32 lanes to other types and back, to the bit as src/base does it, also where the caller has switched
-// denormals of f32 off.
+// denormals of f32 off; but AVX512_BF16 makes zeros of f32 denormals.
 #include <bit>
 
 #include "kernels/jit/emitter.hpp"
@@ -59,7 +59,7 @@ void Emitter::cast(Xmm dst, Xmm a, Dtype dtype) {
     case Dtype::f64: return;
     case Dtype::bf16:
       if (converts_bf16_) {
-        narrow_bf16(dst);
+        vcvtneps2bf16(half(dst), dst);
         vpmovzxwd(dst, half(dst));
         return vpslld(dst, dst, 16);
       }
@@ -75,7 +75,7 @@ void Emitter::cast(Xmm dst, Xmm a, Dtype dtype) {
 }
 
 /// v = v rounded to nearest even in its upper 16 bits, anything in the lower ones; NaN stays NaN. Uses scratch 0 and 1.
-/// For processors without AVX512_BF16.
+/// For processors without AVX512_BF16, whose one instruction for it takes denormals for zeros.
 void Emitter::round_to_bf16(Xmm v) {
   const Xmm sum = scratch(0);
   vpsrld(sum, v, 16);
@@ -91,18 +91,6 @@ void Emitter::round_to_bf16(Xmm v) {
   vcmpps(nan, v, v, kUnordered);
   vorps(v, v, everywhere(0x00400000));
   vblendvps(v, sum, v, nan);
-}
-
-/// The lower half of v = v as bf16. Uses scratch 0 and k2. For AVX512_BF16, whose instruction takes denormals for zeros:
-/// they get the exponent of the least normal number, which rounds at the same place, and lose it again.
-void Emitter::narrow_bf16(Xmm v) {
-  constexpr int32_t kLeast = 1 << kF32Mantissa;
-  constexpr int32_t kLeastHalf = kLeast >> 16;
-  vptestnmd(k2, v, everywhere(kInfinity));
-  vpord(v | k2, v, everywhere(kLeast));
-  vcvtneps2bf16(half(v), v);
-  broadcast_bits(half(scratch(0)), kLeastHalf << 16 | kLeastHalf);
-  vpsubw(half(v) | k2, half(v), half(scratch(0)));
 }
 
 /// v = code of v in the low byte, the rest 0. Uses scratch 0, 1 and 3.

@@ -154,8 +154,8 @@ void Emitter::store(Xmm value, Dtype dtype, bool integer, const RegExp& address,
       return store_halves(half(v), address, count, streaming);
     case Dtype::bf16:
       if (!converts_bf16_) break;
-      integer ? vcvtdq2ps(v, value) : vmovaps(v, value);
-      narrow_bf16(v);
+      if (integer) vcvtdq2ps(v, value);
+      vcvtneps2bf16(half(v), integer ? v : value);
       return store_halves(half(v), address, count, streaming);
     default: break;
   }

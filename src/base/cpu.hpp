@@ -14,7 +14,7 @@ enum class Isa : uint8_t { any, avx2, avx512 };
 std::string_view name_of(Isa isa);
 /// The best the machine has: avx2 means AVX2+FMA+F16C, avx512 means F, BW, DQ and VL beside it.
 Isa machine_isa();
-/// Whether the machine has AVX512_BF16, which rounds f32 to bf16 in one instruction (taking denormals for zeros).
+/// Whether the machine has AVX512_BF16, which rounds f32 to bf16 in one instruction (denormals become zero).
 bool converts_to_bf16();
 /// Bytes of the last-level cache; 32 MiB where it cannot be read.
 size_t last_level_cache_bytes();

@@ -112,6 +112,11 @@ TEST(jit_types, a_repeated_element_is_loaded_as_a_row_is) {
     }
 }
 
+/// AVX512_BF16 takes denormals for zeros.
+bool becomes_zero(Dtype type, Isa isa, float value) {
+  return type == Dtype::bf16 && isa == Isa::avx512 && converts_to_bf16() && std::fpclassify(value) == FP_SUBNORMAL;
+}
+
 TEST(jit_types, stores_to_the_bit) {
   for (const Kernel* row : generated_rows())
     for (Dtype type : {Dtype::f32, Dtype::bf16, Dtype::f16, Dtype::f8_e5m2, Dtype::f8_e4m3, Dtype::s8, Dtype::u8,
@@ -127,6 +132,8 @@ TEST(jit_types, stores_to_the_bit) {
         const auto bytes = bytes_for(type, 1);
         const auto at = i * static_cast<int64_t>(bytes);
         if (std::memcmp(got.data() + at, expected.data() + at, bytes) == 0) continue;
+        if (becomes_zero(type, row->isa, values[static_cast<size_t>(i)]) && load_as_double(got.data(), type, i) == 0)
+          continue;
         ASSERT_TRUE(both_nan(static_cast<float>(load_as_double(got.data(), type, i)),
                              static_cast<float>(load_as_double(expected.data(), type, i))))
             << values[static_cast<size_t>(i)] << " becomes " << load_as_double(got.data(), type, i) << ", expected "
@@ -149,7 +156,8 @@ TEST(jit_types, rounds_inner_values_to_the_bit) {
       load_floats(narrow.data(), type, 0, count, expected.data());
       for (size_t i = 0; i < got.size(); ++i)
         // Whole numbers have no negative zero in memory.
-        ASSERT_TRUE(same(got[i], expected[i]) || both_nan(got[i], expected[i]) || (got[i] == 0 && expected[i] == 0))
+        ASSERT_TRUE(same(got[i], expected[i]) || both_nan(got[i], expected[i]) ||
+                    (got[i] == 0 && (expected[i] == 0 || becomes_zero(type, row->isa, values[i]))))
             << values[i] << " becomes " << got[i] << ", expected " << expected[i];
     }
 }
