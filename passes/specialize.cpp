@@ -4,6 +4,7 @@
 
 #include <unordered_map>
 
+#include "passes/layout.hpp"
 #include "src/base/addressable.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
@@ -22,11 +23,11 @@ const logical_tensor* find(std::span<const logical_tensor> list, uint64_t id) {
   return nullptr;
 }
 
-/// Dense strides where the caller left them open.
-void settle_layout(logical_tensor& t) {
-  if (t.layout == Layout::strided && t.strides_known()) return;
+bool is_settled(const logical_tensor& t) { return t.layout == Layout::strided && t.strides_known(); }
+
+void settle_layout(logical_tensor& t, const Dims& strides) {
   t.layout = Layout::strided;
-  t.strides = dense_strides(t.dims);
+  t.strides = strides;
 }
 
 Status check_given(const logical_tensor& port, const logical_tensor& t, bool input) {
@@ -76,7 +77,8 @@ class Specializer {
                     str("no tensor is given for input port ", port.id, " (", port.text(), ")"));
       PT_TRY(check_given(port, *t, true));
       const int v = value_of(*t);
-      settle_layout(graph().values[static_cast<size_t>(v)].desc);
+      logical_tensor& desc = graph().values[static_cast<size_t>(v)].desc;
+      if (!is_settled(desc)) settle_layout(desc, dense_strides(desc.dims));
       graph().inputs.push_back(v);
     }
     for (const logical_tensor& port : p_.outputs) {
@@ -158,8 +160,8 @@ class Specializer {
       SubValue& value = graph().values[static_cast<size_t>(made.out[i])];
       value.desc.rank_known = true;
       value.desc.dims = out[i].dims;
-      if (!value.output) value.desc.layout = Layout::any;  // inner tensors lie as the library likes
-      settle_layout(value.desc);
+      // inner tensors lie as is best, whatever the graph says
+      if (!value.output || !is_settled(value.desc)) settle_layout(value.desc, open_strides(graph(), made, i));
     }
     return {};
   }

@@ -3,6 +3,7 @@
 // transposed convolution is a convolution's gradient, so each operator is one of four oneDNN primitives.
 #include "kernels/onednn/post_ops.hpp"
 #include "kernels/onednn/rows.hpp"
+#include "src/base/shape.hpp"
 
 namespace partita::onednn {
 namespace {
@@ -61,26 +62,42 @@ bool is_faulty(const dnnl::primitive_desc_base& desc, const Roles& roles, const 
 
 /// The first sound implementation oneDNN offers for the layouts, empty where there is none.
 template <class Describe>
-auto first_sound(const Roles& roles, const Windows& windows, const Descs& layouts, bool free, const Describe& describe)
-    -> decltype(describe(layouts, true)) {
-  auto desc = describe(layouts, free);
+auto first_sound(const Roles& roles, const Windows& windows, const Descs& layouts, const Describe& describe)
+    -> decltype(describe(layouts)) {
+  auto desc = describe(layouts);
   while (desc && is_faulty(desc, roles, windows)) {
     if (!desc.next_impl()) return {};
   }
   return desc;
 }
 
-/// Weights always lie as the primitive likes them (they are small, a reorder costs little). Activations stay where they
-/// are as long as there is fast code for that; otherwise the primitive chooses for all. Tensors with gaps are always
-/// copied: no fast code takes them, and oneDNN's deconvolution with bias writes out of bounds there.
+/// Layouts to ask for, best first. Weights always lie as the primitive likes them (they are small, a reorder costs
+/// little). Activations stay where they are as long as there is fast code for that; otherwise the smaller one of two
+/// that lie differently is copied, or the primitive chooses for both. Tensors with gaps are always copied: no fast code
+/// takes them, and oneDNN's deconvolution with bias writes out of bounds there.
+std::vector<Descs> wishes(const Roles& roles, const Descs& have) {
+  const TensorDesc wide = compact(roles.wide), narrow = compact(roles.narrow);
+  const Descs stay{desc_of(wide), desc_of(narrow), any_layout(have.weights)}, free = free_descs(have);
+  std::vector<Descs> list = {stay};
+  if (axes_in_memory_order(wide) != axes_in_memory_order(narrow)) {
+    list.push_back({stay.wide, free.narrow, stay.weights});
+    list.push_back({free.wide, stay.narrow, stay.weights});
+    if (elements(wide.dims) < elements(narrow.dims)) std::swap(list[1], list[2]);
+  }
+  list.push_back(free);
+  return list;
+}
+
 template <class Describe>
 auto fastest(const Roles& roles, const Windows& windows, const Descs& have, const Describe& describe)
-    -> decltype(describe(have, true)) {
-  const Descs user{desc_of(compact(roles.wide)), desc_of(compact(roles.narrow)), any_layout(have.weights)};
-  auto in_place = first_sound(roles, windows, user, false, describe);
-  if (in_place && !is_slow(in_place)) return in_place;
-  auto free = first_sound(roles, windows, free_descs(have), true, describe);
-  return !in_place || (free && !is_slow(free)) ? free : in_place;
+    -> decltype(describe(have)) {
+  decltype(describe(have)) slow;
+  for (const Descs& layouts : wishes(roles, have)) {
+    auto desc = first_sound(roles, windows, layouts, describe);
+    if (desc && !is_slow(desc)) return desc;
+    if (!slow) slow = std::move(desc);
+  }
+  return slow;
 }
 
 /// oneDNN's bf16 kernels multiply scratch memory they have not written by zero: what is left there must not be NaN.
@@ -122,7 +139,8 @@ const char* plan_forward(const Problem& problem, const Target& target, Primitive
   if (!w.each_has_a_cell) return kEmptyWindow;
   const Around around(problem, product, dst, operands_of(problem, product), scale_axis(problem, product, transposed));
   bool understood = true;
-  const Desc desc = fastest(roles, w, have, [&](const Descs& d, bool free) {
+  const Desc desc = fastest(roles, w, have, [&](const Descs& d) {
+    const bool free = (transposed ? d.wide : d.narrow).get_format_kind() == memory::format_kind::any;
     dnnl::primitive_attr attr = math_attr(target);
     understood = around.describe(attr, free);
     return understood ? describe(d, w, attr) : Desc();
@@ -192,7 +210,7 @@ const char* plan_convolution_backward_data(const Problem& problem, const Target&
   if (!w.each_has_a_cell) return kEmptyWindow;
   const auto attr = math_attr(target);
   const auto hint = forward_desc(free_descs(have), {}, w, attr, prop_kind::forward_training, false);
-  const auto desc = fastest(roles, w, have, [&](const Descs& d, bool) {
+  const auto desc = fastest(roles, w, have, [&](const Descs& d) {
     return dnnl::convolution_backward_data::primitive_desc(cpu_engine(), dnnl::algorithm::convolution_direct, d.wide,
                                                            d.weights, d.narrow, w.strides, w.dilations, w.begin, w.end,
                                                            hint, attr, kAllowEmpty);
@@ -216,7 +234,7 @@ const char* plan_convolution_backward_weights(const Problem& problem, const Targ
   if (roles.wide.dtype != Dtype::f32 && !(w.each_tap_has_a_cell && w.steps_stay_inside)) return kUnusualWindows;
   const auto attr = math_attr(target);
   const auto hint = forward_desc(free_descs(have), {}, w, attr, prop_kind::forward_training, false);
-  const auto desc = fastest(roles, w, have, [&](const Descs& d, bool) {
+  const auto desc = fastest(roles, w, have, [&](const Descs& d) {
     return dnnl::convolution_backward_weights::primitive_desc(cpu_engine(), dnnl::algorithm::convolution_direct, d.wide,
                                                               d.weights, d.narrow, w.strides, w.dilations, w.begin,
                                                               w.end, hint, attr, kAllowEmpty);

@@ -5,6 +5,7 @@
 
 #include "kernels/narrow_results.hpp"
 #include "kernels/pool_geometry.hpp"
+#include "passes/layout.hpp"
 #include "passes/lower/lowering.hpp"
 #include "src/base/check.hpp"
 #include "src/base/shape.hpp"
@@ -70,6 +71,7 @@ Step Lowering::whole_op() const {
     step.out.push_back(output_buffer(o));
   }
   if (is_pooling(op->kind)) step.problem = with_batch_axis(std::move(step.problem));
+  step.problem = in_memory_order(std::move(step.problem));
   return step;
 }
 

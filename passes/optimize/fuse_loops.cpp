@@ -12,6 +12,7 @@
 
 #include "kernels/pool_geometry.hpp"
 #include "kernels/transplant.hpp"
+#include "passes/layout.hpp"
 #include "passes/optimize/hoist.hpp"
 #include "passes/program.hpp"
 #include "src/base/check.hpp"
@@ -163,8 +164,9 @@ class Fuser {
     const int b = r.in[port];
     if (b == Step::kNoBuffer || std::count(r.in.begin(), r.in.end(), b) != 1) return -1;
     for (size_t maker = 0; maker < reader; ++maker) {
-      const Step& m = p_.steps[maker];
+      Step& m = p_.steps[maker];
       if (!m.writes(b)) continue;
+      turn(m, m.problem.out[0], r.problem.in[port]);
       const bool fits = m.problem.step == StepKind::loop && m.out.size() == 1 && !has_folds(m.problem.back) &&
                         same_place(r.problem.in[port], m.problem.out[0]) && covers(m.problem.out[0], buffer(b));
       return fits ? static_cast<int>(maker) : -1;
@@ -230,10 +232,27 @@ class Fuser {
       for (TensorDesc& desc : *side) desc = with_batch_axis(std::move(desc));
   }
 
+  /// Steps over images lie channels last where memory does; a loop beside one follows. `mine`: the tensor between the
+  /// two as the loop has it.
+  static bool turn(Step& loop, const TensorDesc& mine, const TensorDesc& theirs) {
+    if (loop.problem.step != StepKind::loop || reads_coordinates(loop.problem.back)) return false;
+    return reorder_axes(loop.problem, mine, theirs);
+  }
+
+  static void turn_either(Step& m, Step& r) {
+    for (size_t k = 0; k < r.in.size(); ++k) {
+      const int made = output_of(m, r.in[k]);
+      if (made < 0) continue;
+      TensorDesc &read = r.problem.in[k], &written = m.problem.out[static_cast<size_t>(made)];
+      if (turn(r, read, written) || turn(m, written, read)) return;
+    }
+  }
+
   /// loop or skeleton step, then a loop over the same space.
   bool join_behind(size_t maker, size_t reader) {
     lift(p_.steps[reader], p_.steps[maker].problem.out[0].dims);
     lift(p_.steps[maker], p_.steps[reader].problem.out[0].dims);
+    turn_either(p_.steps[maker], p_.steps[reader]);
     const Step &m = p_.steps[maker], &r = p_.steps[reader];
     if (r.problem.step != StepKind::loop || (m.problem.step != StepKind::loop && !is_skeleton(m.problem.step)))
       return false;
@@ -349,7 +368,9 @@ class Fuser {
   bool join_in_front(size_t maker, size_t reader, int b) {
     if (is_skeleton(p_.steps[reader].problem.step)) {
       const Problem& skeleton = p_.steps[reader].problem;
-      lift(p_.steps[maker], skeleton.in[static_cast<size_t>(front_port(skeleton.step))].dims);
+      const TensorDesc& main = skeleton.in[static_cast<size_t>(front_port(skeleton.step))];
+      lift(p_.steps[maker], main.dims);
+      if (!p_.steps[maker].problem.out.empty()) turn(p_.steps[maker], p_.steps[maker].problem.out[0], main);
     }
     const Step &m = p_.steps[maker], &r = p_.steps[reader];
     if (m.problem.step != StepKind::loop || !is_skeleton(r.problem.step) || m.out.size() != 1) return false;

@@ -62,6 +62,8 @@ void add_run(CLI::App& app, int& exit_code) {
   add_graph_options(*command, options->graphs);
   RunSettings& s = options->settings;
   command->add_flag("--verify", s.verify, "Compare every result with plain reference loops");
+  command->add_flag("--open-layouts", s.open_layouts,
+                    "Leave it to Partita how tensors between partitions lie in memory, whatever the graph says");
   command->add_option("--reps", s.reps, "Timed executions of each partition; the median counts (1)")
       ->type_name("N")
       ->check(CLI::Range(1, 1000000).description(""));

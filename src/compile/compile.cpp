@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "passes/optimize/untangle.hpp"
 #include "passes/program.hpp"
 #include "passes/tile/tile.hpp"
 #include "src/base/check.hpp"
@@ -25,6 +26,7 @@ Result<Compiled> compile_for(const Target& target, const Partition& partition, c
   PT_ASSIGN(executable->program, lower(subgraph, target));
   PT_TRY(tile(executable->program, target));
   fuse_loops(executable->program, target);
+  untangle(executable->program, target);
   mark_constants(executable->program);
   PT_TRY(select_kernels(executable->program, target));
   plan_memory(executable->program);

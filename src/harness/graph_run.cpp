@@ -72,7 +72,7 @@ class GraphRun {
   }
 
   Status compile_and_run(const partition& p, PartitionReport& r) {
-    PT_ASSIGN(const BoundPartition bound, tensors_->bind(p, on_));
+    PT_ASSIGN(const BoundPartition bound, tensors_->bind(p, on_, settings_.open_layouts));
     r.compile_ms = bound.compile_ms;
     r.steps = bound.compiled.steps();
     r.scratch_bytes = bound.compiled.scratchpad_bytes();

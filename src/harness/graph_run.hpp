@@ -17,6 +17,7 @@ struct RunSettings {
   bool verify = false;         ///< compare each partition's outputs with the references, run on the same inputs
   int threads = 0;             ///< 0: as many as OpenMP gives
   bool deterministic = false;  ///< engine_options::deterministic
+  bool open_layouts = false;   ///< tensors between partitions lie as compilation likes, whatever the graph says
 };
 
 struct PartitionReport {

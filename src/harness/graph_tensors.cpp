@@ -62,11 +62,22 @@ std::vector<tensor> GraphTensors::known_content(const partition& p) const {
   return list;
 }
 
-Result<BoundPartition> GraphTensors::bind(const partition& p, const engine& on) {
+bool GraphTensors::is_read(uint64_t id) const {
+  return std::any_of(graph_.values.begin(), graph_.values.end(), [&](const Value& value) {
+    return value.desc.id == id && std::any_of(value.uses.begin(), value.uses.end(), [&](const Use& use) {
+             return graph_.ops[static_cast<size_t>(use.op)].kind != OpKind::End;
+           });
+  });
+}
+
+Result<BoundPartition> GraphTensors::bind(const partition& p, const engine& on, bool open) {
   BoundPartition bound;
   for (const logical_tensor& port : p.input_ports())
     bound.given_in.push_back(with_open_layout(tensors_.at(port.id).desc));
-  for (const logical_tensor& port : p.output_ports()) bound.given_out.push_back(with_open_layout(port));
+  for (const logical_tensor& port : p.output_ports()) {
+    bound.given_out.push_back(with_open_layout(port));
+    if (open && is_read(port.id)) bound.given_out.back().layout = Layout::any;
+  }
   bound.constants = known_content(p);
   const double start = now_ms();
   PT_ASSIGN(bound.compiled, p.compile(bound.given_in, bound.given_out, on, bound.constants));

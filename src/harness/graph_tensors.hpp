@@ -29,13 +29,15 @@ class GraphTensors {
 
   /// Gives every graph input memory and repeatable content. invalid_shape where an input's shape is not known.
   Status fill_inputs(uint64_t seed);
-  /// Compiles for the tensors that are there and gives the results memory.
-  Result<BoundPartition> bind(const partition& p, const engine& on);
+  /// Compiles for the tensors that are there and gives the results memory. `open`: results that an operator reads lie
+  /// as compilation likes, whatever the graph says.
+  Result<BoundPartition> bind(const partition& p, const engine& on, bool open = false);
   void release(uint64_t id) { tensors_.erase(id); }
   const Tensors& all() const { return tensors_; }
 
  private:
   std::vector<tensor> known_content(const partition& p) const;
+  bool is_read(uint64_t id) const;
 
   const FinalGraph& graph_;
   Tensors tensors_;

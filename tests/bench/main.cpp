@@ -11,6 +11,7 @@
 #include "src/base/dtype.hpp"
 #include "src/base/text.hpp"
 #include "tests/bench/case.hpp"
+#include "tests/bench/graph_bench.hpp"
 #include "tests/bench/report.hpp"
 
 namespace partita::bench {
@@ -112,7 +113,8 @@ int run(const Options& options) {
   return report_failures(rows);
 }
 
-/// What is wrong with a regular expression; empty where nothing is.
+}  // namespace
+
 std::string check_filter(const std::string& filter) {
   try {
     (void)std::regex(filter);
@@ -122,7 +124,6 @@ std::string check_filter(const std::string& filter) {
   return {};
 }
 
-}  // namespace
 }  // namespace partita::bench
 
 int main(int argc, char** argv) {
@@ -146,7 +147,10 @@ int main(int argc, char** argv) {
       "PARTITA_MAX_ISA=avx2 measures both with AVX2. How to read the table: docs/benchmarks.md.\n\n"
       "Examples:\n"
       "  ./dev bench --filter 'pooling backward/.*/f32'\n"
-      "  ./dev bench --json figures.json --threads 1");
+      "  ./dev bench --json figures.json --threads 1\n"
+      "  ./dev bench graphs --filter resnet");
+  std::optional<int> graphs;
+  add_graphs(app, graphs);
   CLI11_PARSE(app, argc, argv);
-  return run(options);
+  return graphs ? *graphs : run(options);
 }

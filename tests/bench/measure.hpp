@@ -27,10 +27,12 @@ Timing timing_of(const std::vector<double>& seconds);
 struct MeasureOptions {
   double seconds = 0.15;           ///< each contender is measured at least so long
   std::function<void()> before{};  ///< runs before each turn, unmeasured; may be empty
+  bool processor_time = false;     ///< counts what the process computes instead of what passes: for one thread
+  double turn = 20e-6;             ///< seconds a turn takes at least, far above the clock's own cost
 };
 
 /// A, B, C, A, B, C, ... A contender that has had its time (and at least three turns) sits out, so that a slow one does
-/// not starve the others. Calls of less than some microseconds are repeated within a turn. Stops at the first failure.
+/// not starve the others. Short calls are repeated within a turn. Stops at the first failure.
 Status measure(std::span<Contender> contenders, const MeasureOptions& options);
 
 }  // namespace partita::bench

@@ -51,6 +51,13 @@ Status PartitaSide::run() const {
   return {};
 }
 
+size_t PartitaSide::scratch_bytes() const {
+  size_t bytes = scratch_.bytes();
+  for (size_t i = 0; i < owned_.size(); ++i)
+    if (std::ranges::count(outputs_, i) == 0) bytes += owned_[i].bytes();
+  return bytes;
+}
+
 std::vector<std::string> PartitaSide::kernels() const {
   std::vector<std::string> names;
   for (const Part& part : parts_)

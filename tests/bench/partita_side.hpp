@@ -20,6 +20,8 @@ class PartitaSide {
   Status run() const;
 
   int partitions() const { return static_cast<int>(parts_.size()); }
+  /// Memory beside inputs and outputs: values between partitions, and scratch of the hungriest.
+  size_t scratch_bytes() const;
   /// Names of the kernels that run, in order.
   std::vector<std::string> kernels() const;
   /// In the order of the net's outputs.

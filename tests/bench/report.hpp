@@ -4,6 +4,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,6 +29,13 @@ class TableReporter : public benchmark::BenchmarkReporter {
   const std::vector<Row>& rows_;
   std::string group_;
 };
+
+/// The machine, for people and for programs.
+std::string text_of(const Machine& machine);
+nlohmann::ordered_json machine_json(const Machine& machine);
+
+/// What is wrong with a regular expression; empty where nothing is.
+std::string check_filter(const std::string& filter);
 
 /// Every figure, and the machine. Times are in milliseconds, microseconds for latencies.
 std::string json_of(const Machine& machine, std::span<const Row> rows);

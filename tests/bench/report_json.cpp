@@ -28,6 +28,7 @@ Json row_json(const Row& row) {
           {"partitions", row.partitions},
           {"bytes_read", row.bytes_read},
           {"bytes_written", row.bytes_written},
+          {"scratch_bytes", row.scratch_bytes},
           {"fits_cache", row.fits_cache},
           {"partita", timing_json(row.partita, factor)},
           {"onednn", timing_json(row.onednn, factor)},
@@ -52,6 +53,8 @@ Json summary_json(const Summary& summary, std::optional<double> (Row::*ratio)() 
           {"worst_layout", name_of(worst.variant.order)}};
 }
 
+}  // namespace
+
 Json machine_json(const Machine& machine) {
   return {{"date", machine.date},
           {"cpu", machine.cpu},
@@ -63,8 +66,6 @@ Json machine_json(const Machine& machine) {
           {"onednn", machine.onednn},
           {"onednn_isa", machine.onednn_isa}};
 }
-
-}  // namespace
 
 std::vector<std::pair<std::string, std::vector<const Row*>>> grouped(std::span<const Row> rows) {
   std::vector<std::pair<std::string, std::vector<const Row*>>> groups;

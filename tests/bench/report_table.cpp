@@ -45,9 +45,10 @@ Columns columns_of(const std::string& group) {
 
 std::string heading(const std::string& group) {
   const Columns columns = columns_of(group);
-  const char* unit = group == kLatencies || group == kDoors || group == kLargeGraphs ? "us" : "ms";
-  return format("\n%-*s %-4s %-6s %5s %8s %8s %8s %7s %8s %9s\n", kNameWidth, str(group, " [", unit, "]").c_str(),
-                "type", "layout", "parts", columns.first, columns.second, "limit", "GB/s", "x limit", columns.ratio);
+  const bool micro = group == kLatencies || group == kDoors || group == kLargeGraphs;
+  return format("\n%-*s %-4s %-6s %5s %8s %8s %8s %7s %8s %9s %8s\n", kNameWidth,
+                str(group, " [", micro ? "us" : "ms", "]").c_str(), "type", "layout", "parts", columns.first,
+                columns.second, "limit", "GB/s", "x limit", columns.ratio, micro ? "" : "scratch");
 }
 
 std::string line(const Row& row) {
@@ -57,9 +58,9 @@ std::string line(const Row& row) {
   if (!row.error.empty()) return str(text, "ERROR ", row.error, "\n");
   text += format("%5d %s %s %s", row.partitions, time_text(row.partita, row.small, "").c_str(),
                  time_text(row.onednn, row.small, "refused").c_str(), time_text(row.limit, row.small, "").c_str());
-  return str(text,
-             format(" %7s %8s %9s\n", ratio_text(row.gigabytes_per_second(), "%.1f").c_str(),
-                    ratio_text(row.times_limit(), "%.2f").c_str(), ratio_text(row.times_onednn(), "%.2f").c_str()));
+  return str(text, format(" %7s %8s %9s %8s\n", ratio_text(row.gigabytes_per_second(), "%.1f").c_str(),
+                          ratio_text(row.times_limit(), "%.2f").c_str(), ratio_text(row.times_onednn(), "%.2f").c_str(),
+                          row.small ? "" : str((row.scratch_bytes + 1023) / 1024).c_str()));
 }
 
 std::string summary_line(const std::string& group, const char* what, const Summary& summary,
@@ -73,12 +74,15 @@ std::string summary_line(const std::string& group, const char* what, const Summa
 
 }  // namespace
 
+std::string text_of(const Machine& m) {
+  return str(m.date, " UTC, ", m.cpu, ", ", m.cpus, " processors, last-level cache ", m.cache_bytes >> 20, " MiB, ",
+             m.threads, m.threads == 1 ? " thread" : " threads", "\nPartita ", m.partita, " (", m.partita_isa,
+             "), oneDNN ", m.onednn, " (", m.onednn_isa, ")\n");
+}
+
 bool TableReporter::ReportContext(const Context&) {
-  std::ostream& out = GetOutputStream();
-  out << machine_.date << " UTC, " << machine_.cpu << ", " << machine_.cpus << " processors, last-level cache "
-      << (machine_.cache_bytes >> 20) << " MiB, " << machine_.threads
-      << (machine_.threads == 1 ? " thread" : " threads") << "\nPartita " << machine_.partita << " ("
-      << machine_.partita_isa << "), oneDNN " << machine_.onednn << " (" << machine_.onednn_isa << ")\n"
+  GetOutputStream()
+      << text_of(machine_)
       << "Medians of interleaved turns, caches emptied before each. GB/s: least traffic of the case in Partita's "
          "time.\n"
       << "x limit: memory's time for that traffic / Partita's. x oneDNN: its time / Partita's. *: fits the cache.\n";

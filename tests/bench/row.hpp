@@ -19,6 +19,7 @@ struct Row {
 
   int partitions = 0;
   size_t bytes_read = 0, bytes_written = 0;  ///< the least that has to move
+  size_t scratch_bytes = 0;                  ///< Partita's, beside inputs and outputs
   bool fits_cache = false;                   ///< all of it at once into the last-level cache
   std::vector<std::string> partita_kernels{}, onednn_kernels{};
 

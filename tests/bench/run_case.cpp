@@ -117,6 +117,7 @@ Status prepare_and_measure(const Case& c, const Settings& settings, Row& row) {
   if (c.derive) c.derive(net, inputs);
   PT_ASSIGN(const PartitaSide partita, PartitaSide::make(net, inputs, settings.threads));
   row.partitions = partita.partitions();
+  row.scratch_bytes = partita.scratch_bytes();
   row.partita_kernels = partita.kernels();
   PT_TRY(partita.run());
 

@@ -18,6 +18,10 @@ class Net:
     def __init__(self, training):
         self.g, self.training, self.tape, self.diffs = Graph(), training, [], {}
 
+    def parameter(self, *shape):
+        """Weights and their like: the same in every execution of a network that is not trained."""
+        return self.g.tensor("f32", shape, prop="undef" if self.training else "constant")
+
     # Gradients
 
     def give(self, tensor, diff):
@@ -47,7 +51,7 @@ class Net:
         pads = [k // 2 for k in kernel]
         attrs = dict(strides=[stride] * 2, dilations=[1, 1], pads_begin=pads, pads_end=pads, groups=groups,
                      data_format="NCX", weights_format="OIX")
-        weights = self.g.f32(channels, x.shape[1] // groups, *kernel)
+        weights = self.parameter(channels, x.shape[1] // groups, *kernel)
         size = [(n + 2 * p - k) // stride + 1 for n, p, k in zip(x.shape[2:], pads, kernel)]
         y = self.g.op("Convolution", [x, weights], ("f32", (x.shape[0], channels, *size)), **attrs)
 
@@ -61,7 +65,7 @@ class Net:
         return self.bias(y) if bias else y
 
     def bias(self, x):
-        y = self.g.op("BiasAdd", [x, self.g.f32(x.shape[1])], data_format="NCX")
+        y = self.g.op("BiasAdd", [x, self.parameter(x.shape[1])], data_format="NCX")
 
         def backward(diff):
             self.g.op("BiasAddBackward", [diff], ("f32", (x.shape[1],)), data_format="NCX")
@@ -71,9 +75,9 @@ class Net:
     def norm(self, x, scaled=True):
         """Without `scaled`, scale and offset are not trained."""
         c, attrs = x.shape[1], dict(epsilon=0.001, data_format="NCX")
-        gamma = self.g.f32(c)
+        gamma = self.parameter(c)
         if not self.training:
-            return self.g.op("BatchNormInference", [x, gamma] + [self.g.f32(c) for _ in range(3)], **attrs)
+            return self.g.op("BatchNormInference", [x, gamma] + [self.parameter(c) for _ in range(3)], **attrs)
         statistics = [("f32", (c,))] * 4
         y, _, _, mean, variance = self.g.many(
             "BatchNormForwardTraining", [x, self.g.f32(c), self.g.f32(c), gamma, self.g.f32(c)],
@@ -163,7 +167,7 @@ class Net:
 
     def linear(self, x, features, bias=True):
         rows, inner = x.shape
-        weights = self.g.f32(inner, features)
+        weights = self.parameter(inner, features)
         y = self.g.op("MatMul", [x, weights], ("f32", (rows, features)))
 
         def backward(diff):
@@ -176,11 +180,11 @@ class Net:
         def bias_backward(diff, src=y):
             self.g.op("ReduceSum", [diff], ("f32", (features,)), axes=[0])
             self.give(src, diff)
-        return self.layer(self.g.op("Add", [y, self.g.f32(features)]), bias_backward)
+        return self.layer(self.g.op("Add", [y, self.parameter(features)]), bias_backward)
 
     def layer_norm(self, x):
         rows, n = x.shape
-        gamma, beta = self.g.f32(n), self.g.f32(n)
+        gamma, beta = self.parameter(n), self.parameter(n)
         if not self.training:
             return self.g.op("LayerNorm", [x, gamma, beta], keep_stats=False)
         statistics = [("f32", (rows,))] * 2
@@ -195,7 +199,7 @@ class Net:
     def rms_norm(self, x):
         """There is no gradient of RMSNorm: training spells both ways in small operators."""
         rows, n = x.shape
-        gamma, column = self.g.f32(n), ("f32", (rows, 1))
+        gamma, column = self.parameter(n), ("f32", (rows, 1))
         if not self.training:
             return self.g.op("RMSNorm", [x, gamma])
         mean = self.g.op("ReduceMean", [self.g.op("Square", [x])], column, axes=[1], keep_dims=True)

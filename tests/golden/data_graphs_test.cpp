@@ -16,10 +16,10 @@ namespace {
 
 const std::string kFolder = PARTITA_SOURCE_DIR "/tests/data";
 
-Result<GraphReport> verified_run(const std::string& file, Policy policy) {
+Result<GraphReport> verified_run(const std::string& file, Policy policy, bool open_layouts = false) {
   Result<graph> g = graph_from_json_file(kFolder + "/" + file);
   if (!g.ok()) return std::move(g).take_status();
-  return run_graph(*g, {.policy = policy, .verify = true});
+  return run_graph(*g, {.policy = policy, .verify = true, .open_layouts = open_layouts});
 }
 
 void expect_agreement(const Result<GraphReport>& report) {
@@ -40,6 +40,10 @@ TEST_P(data_graph, agrees_with_the_reference_operator_by_operator) {
   expect_agreement(report);
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->partitions.size(), report->ops);
+}
+
+TEST_P(data_graph, agrees_with_the_reference_when_layouts_between_partitions_are_open) {
+  expect_agreement(verified_run(GetParam(), Policy::fusion, /*open_layouts=*/true));
 }
 
 TEST_P(data_graph, is_written_and_read_back_unchanged) {

@@ -172,5 +172,15 @@ TEST(fuse_loops, stops_before_an_expression_is_too_long) {
   for (const Step& step : program.steps) EXPECT_LE(step.problem.back.code.size(), 512u);
 }
 
+/// Channels as many as rows and columns: only strides tell the axes apart.
+TEST(fuse_loops, a_pooling_over_channels_last_in_memory_takes_the_loops_beside_it) {
+  const std::string text =
+      "%2 = Convolution(%0: f32[2,4,4,4], %1: f32[4,4,1,1]) {strides=[1,1], pads_begin=[0,0], pads_end=[0,0], "
+      "dilations=[1,1], data_format=NCX, weights_format=OIX}; %3 = Add(%2, %8: f32[1,4,1,1]); "
+      "%4 = MaxPool(%3) {strides=[1,1], kernel=[3,3], pads_begin=[1,1], pads_end=[1,1], data_format=NCX}; "
+      "%5 = Multiply(%4, %7: f32[4,1,1])";
+  EXPECT_THAT(fused_groups(text), ElementsAre("Convolution 1", "Add 2 + MaxPool 3 + Multiply 4"));
+}
+
 }  // namespace
 }  // namespace partita::test

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "tests/support/graph_text.hpp"
 #include "tests/support/programs.hpp"
 
@@ -102,6 +104,48 @@ TEST(specialize, gives_outputs_with_an_open_layout_dense_strides) {
   const logical_tensor& out = made->graph.values[static_cast<size_t>(made->graph.outputs[0])].desc;
   EXPECT_EQ(out.layout, Layout::strided);
   EXPECT_EQ(out.strides, Dims({3, 1}));
+}
+
+constexpr std::string_view kConvolution =
+    "Convolution(%0: f32[2,3,6,6], %1: f32[4,3,3,3]) {strides=[1,1], pads_begin=[1,1], pads_end=[1,1], "
+    "dilations=[1,1], data_format=NCX, weights_format=OIX}";
+const Dims kChannelsLast = {144, 1, 24, 4}, kRowMajor = {144, 36, 6, 1};
+
+/// Strides by tensor id, for what is left open.
+std::map<uint64_t, Dims> chosen_strides(const std::string& text) {
+  const Partition p = one_partition(final_graph_of(text));
+  const auto made = specialize(p, ports_of(p).given());
+  EXPECT_TRUE(made.ok()) << made.status().text();
+  std::map<uint64_t, Dims> strides;
+  if (made.ok())
+    for (const SubValue& v : made->graph.values) strides[v.desc.id] = v.desc.strides;
+  return strides;
+}
+
+TEST(specialize, lays_results_of_convolutions_channels_last_and_what_follows_alike) {
+  const auto strides = chosen_strides(
+      "%2 = " + std::string(kConvolution) +
+      "; %3 = ReLU(%2); %4: f32 = MaxPool(%3) {strides=[1,1], kernel=[3,3], pads_begin=[1,1], pads_end=[1,1], "
+      "data_format=NCX}; %6 = Add(%5: f32[2,4,6,6], %4); %7 = Add(%6, %8: f32[1,4,1,1])");
+  for (uint64_t id : {2, 3, 4, 6, 7}) EXPECT_EQ(strides.at(id), kChannelsLast) << id;
+  EXPECT_EQ(strides.at(5), kRowMajor) << "a given tensor lies where it lies";
+}
+
+TEST(specialize, leaves_results_row_major_whose_axes_are_others) {
+  const auto strides = chosen_strides("%2 = " + std::string(kConvolution) +
+                                      "; %3: f32[2,4,36] = StaticReshape(%2) {shape=[2,4,36], special_zero=false}; "
+                                      "%4: f32[2,6,6,4] = StaticTranspose(%2) {order=[0,2,3,1]}; "
+                                      "%5: f32[2,4,6,6] = SoftMax(%2) {axis=3}");
+  EXPECT_EQ(strides.at(3), Dims({144, 36, 1}));
+  EXPECT_EQ(strides.at(4), Dims({144, 24, 4, 1}));
+  EXPECT_EQ(strides.at(5), kRowMajor);
+}
+
+TEST(specialize, takes_the_order_that_data_format_names_where_it_names_channels_last) {
+  const auto strides = chosen_strides(
+      "%2 = Convolution(%0: f32[2,6,6,3], %1: f32[3,3,3,4]) {strides=[1,1], pads_begin=[1,1], pads_end=[1,1], "
+      "dilations=[1,1], data_format=NXC, weights_format=XIO}");
+  EXPECT_EQ(strides.at(2), Dims({144, 24, 4, 1}));
 }
 
 constexpr std::string_view kAxes = "%2: f32 = ReduceSum(%0: f32[2,3], %1: s32[1]) {keep_dims=true}; %3: f32 = Abs(%2)";

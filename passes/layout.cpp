@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Channels last in memory, whatever data_format names.
+#include "passes/layout.hpp"
+
+#include <algorithm>
+
+#include "kernels/pool_geometry.hpp"
+#include "src/base/shape.hpp"
+#include "src/ir/op_def.hpp"
+
+namespace partita {
+namespace {
+
+constexpr int kLeastRankOfImages = 3;
+
+bool is_convolution(StepKind step) {
+  return step == StepKind::convolution || step == StepKind::convolution_backward_data;
+}
+
+/// Operators whose result has the axes of their inputs and may lie as they do.
+bool keeps_axes(const OpDef& def) {
+  switch (def.step) {
+    case StepKind::loop: return def.kind != OpKind::StaticTranspose && def.kind != OpKind::StaticReshape;
+    case StepKind::pool_forward:
+    case StepKind::pool_backward:
+    case StepKind::max_pool_backward:
+    case StepKind::batch_norm:
+    case StepKind::batch_norm_backward:
+    case StepKind::resample:
+    case StepKind::resample_backward:
+    case StepKind::prelu_backward: return true;
+    default: return false;
+  }
+}
+
+void move_axis(Dims& list, int from, int to) {
+  const int64_t entry = list[from];
+  list.erase(from);
+  list.insert(to, entry);
+}
+
+TensorDesc moved(TensorDesc tensor, int from, int to) {
+  move_axis(tensor.dims, from, to);
+  move_axis(tensor.strides, from, to);
+  return tensor;
+}
+
+/// Axis 1 innermost, the others row-major, and not row-major as well.
+bool is_channels_last(const Dims& dims, const Dims& strides) {
+  if (dims.size() < kLeastRankOfImages || is_dense(dims, strides)) return false;
+  const TensorDesc last = moved({Dtype::undef, dims, strides, 0}, 1, dims.size() - 1);
+  return is_dense(last.dims, last.strides);
+}
+
+Dims channels_last_strides(Dims dims) {
+  const int last = dims.size() - 1;
+  move_axis(dims, 1, last);
+  Dims strides = dense_strides(dims);
+  move_axis(strides, last, 1);
+  return strides;
+}
+
+/// The tensor whose lie decides; null where the step has no images.
+const TensorDesc* main_tensor(const Problem& p) {
+  switch (p.step) {
+    case StepKind::convolution:
+    case StepKind::convolution_backward_data: return &p.out[0];
+    case StepKind::pool_forward:
+    case StepKind::resample: return &p.in[0];
+    case StepKind::pool_backward:
+    case StepKind::max_pool_backward:
+    case StepKind::resample_backward: return &p.out[0];
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+
+Dims open_strides(const Subgraph& graph, const SubOp& op, size_t out) {
+  const OpDef& def = op_def(op.kind);
+  const logical_tensor& result = graph.values[static_cast<size_t>(op.out[out])].desc;
+  const Dims& dims = result.dims;
+  if (dims.size() < kLeastRankOfImages) return dense_strides(dims);
+  if (is_convolution(def.step))
+    return op.attrs.is(Attr::data_format, "NCX") ? channels_last_strides(dims) : dense_strides(dims);
+  if (!keeps_axes(def)) return dense_strides(dims);
+  for (int v : op.in) {
+    const logical_tensor& from = graph.values[static_cast<size_t>(v)].desc;
+    if (from.dims.size() == dims.size() && is_channels_last(from.dims, from.strides))
+      return channels_last_strides(dims);
+  }
+  return dense_strides(dims);
+}
+
+Problem in_memory_order(Problem problem) {
+  if (!problem.attrs.is(Attr::data_format, "NCX") || problem.attrs.has(Attr::spatial_axes)) return problem;
+  const TensorDesc* main = main_tensor(problem);
+  if (!main || has_indices(problem) || !is_channels_last(main->dims, main->strides)) return problem;
+  const int rank = main->dims.size();
+  const bool product = is_convolution(problem.step);
+  const size_t images = product ? 1 : problem.in.size();  // weights and biases stay
+  for (size_t k = 0; k < images; ++k)
+    if (problem.in[k].dims.size() == rank) problem.in[k] = moved(std::move(problem.in[k]), 1, rank - 1);
+  for (TensorDesc& desc : problem.out) desc = moved(std::move(desc), 1, rank - 1);
+  problem.attrs.set(Attr::data_format, std::string("NXC"));
+  return problem;
+}
+
+bool reorder_axes(Problem& loop, const TensorDesc& mine, const TensorDesc& theirs) {
+  const int last = mine.dims.size() - 1;
+  if (last < kLeastRankOfImages - 1 || theirs.dims.size() != mine.dims.size() || mine == theirs) return false;
+  for (const auto& [from, to] : {std::pair{1, last}, std::pair{last, 1}}) {
+    if (moved(mine, from, to) != theirs) continue;
+    for (auto* side : {&loop.in, &loop.out})
+      for (TensorDesc& desc : *side) desc = moved(std::move(desc), from, to);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace partita

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// How tensors lie in memory whose layout is left open, and what lowering makes of that.
+#pragma once
+
+#include "kernels/problem.hpp"
+#include "src/ir/subgraph.hpp"
+
+namespace partita {
+
+/// Strides without gaps for result `out` of an operator whose inputs are settled. Convolutions lay their results
+/// channels last, for which products are fast; whoever reads such a tensor keeps its order of axes where the result has
+/// the same axes. Row-major otherwise.
+Dims open_strides(const Subgraph& graph, const SubOp& op, size_t out);
+
+/// The same problem with channels as the last axis (data_format NXC) where its main tensor lies so, though data_format
+/// names them second: kernels find the innermost axis in memory where they look for it.
+Problem in_memory_order(Problem problem);
+
+/// A loop over the space of `theirs` that has its channels at another place: its axes in their order. False, and
+/// nothing changed, where the one operand does not become the other.
+bool reorder_axes(Problem& loop, const TensorDesc& mine, const TensorDesc& theirs);
+
+}  // namespace partita

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies in the order of memory that most of a step's tensors have.
+#include "passes/optimize/untangle.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "passes/lower/lowering.hpp"
+#include "src/base/dtype.hpp"
+#include "src/base/shape.hpp"
+
+namespace partita {
+namespace {
+
+/// Axes from the widest stride to the narrowest, those of extent 1 left out.
+using Order = std::vector<int>;
+
+/// Empty for a tensor that repeats elements or has fewer than two axes that matter: it lies in any order.
+Order order_of(const TensorDesc& tensor) {
+  Order order;
+  for (int axis = 0; axis < tensor.dims.size(); ++axis) {
+    if (tensor.dims[axis] == 1) continue;
+    if (tensor.strides[axis] == 0 || tensor.dims[axis] == 0) return {};
+    order.push_back(axis);
+  }
+  std::ranges::stable_sort(order, std::greater(), [&](int axis) { return tensor.strides[axis]; });
+  return order.size() < 2 ? Order() : order;
+}
+
+/// Without gaps, the axes in `order`.
+TensorDesc laid_out(TensorDesc tensor, const Order& order) {
+  tensor.offset = 0;
+  int64_t stride = 1;
+  for (int axis = 0; axis < tensor.dims.size(); ++axis) tensor.strides[axis] = 1;
+  for (auto axis = order.rbegin(); axis != order.rend(); ++axis) {
+    tensor.strides[*axis] = stride;
+    stride *= tensor.dims[*axis];
+  }
+  return tensor;
+}
+
+bool has_images(StepKind step) {
+  switch (step) {
+    case StepKind::pool_forward:
+    case StepKind::pool_backward:
+    case StepKind::max_pool_backward:
+    case StepKind::resample:
+    case StepKind::resample_backward: return true;
+    default: return false;
+  }
+}
+
+bool is_slow(const Problem& problem, const Target& target) {
+  const auto picked = pick_kernel(problem, target, forced_kernel(problem.step));
+  return !picked.ok() || picked->kernel->slow;
+}
+
+class Untangler {
+ public:
+  Untangler(Program& program, const Target& target) : p_(program), target_(target) {}
+
+  void run() {
+    std::vector<Step> steps = std::move(p_.steps);
+    p_.steps.clear();
+    for (Step& step : steps) add(std::move(step));
+  }
+
+ private:
+  /// A tensor that was copied, as it was read.
+  struct Copied {
+    int buffer;
+    TensorDesc read;
+    int copy;
+    TensorDesc as;
+  };
+
+  void add(Step step) {
+    const Order main = main_order(step.problem);
+    std::vector<Step> after;
+    if (!main.empty()) {
+      read_copies(step, main);
+      if (tangled(step.problem, main) && is_slow(step.problem, target_)) {
+        Problem straight = step.problem;
+        for (auto* side : {&straight.in, &straight.out})
+          for (TensorDesc& desc : *side)
+            if (stands_across(desc, main)) desc = laid_out(desc, main);
+        if (!is_slow(straight, target_)) after = copied(step, main);
+      }
+    }
+    p_.steps.push_back(std::move(step));
+    std::ranges::move(after, std::back_inserter(p_.steps));
+  }
+
+  /// The order that most bytes lie in; empty where the step has no use for one.
+  static Order main_order(const Problem& problem) {
+    if (problem.step != StepKind::loop && !has_images(problem.step)) return {};
+    std::map<Order, int64_t> bytes;
+    for (const auto* side : {&problem.in, &problem.out})
+      for (const TensorDesc& desc : *side)
+        if (Order order = order_of(desc); !order.empty())
+          bytes[std::move(order)] += elements(desc.dims) * bits_of(desc.dtype);
+    if (bytes.size() < 2) return {};
+    return std::ranges::max_element(bytes, std::less(), [](const auto& entry) { return entry.second; })->first;
+  }
+
+  static bool stands_across(const TensorDesc& desc, const Order& main) {
+    const Order order = order_of(desc);
+    return order != main && order.size() == main.size();
+  }
+
+  static bool tangled(const Problem& problem, const Order& main) {
+    for (const auto* side : {&problem.in, &problem.out})
+      for (const TensorDesc& desc : *side)
+        if (stands_across(desc, main)) return true;
+    return false;
+  }
+
+  void read_copies(Step& step, const Order& main) const {
+    if (step.problem.step != StepKind::loop) return;
+    for (size_t k = 0; k < step.in.size(); ++k) read_copy(step, k, main);
+  }
+
+  bool read_copy(Step& step, size_t k, const Order& main) const {
+    for (const Copied& c : copies_) {
+      if (c.buffer != step.in[k] || c.read != step.problem.in[k] || order_of(c.as) != main) continue;
+      step.in[k] = c.copy;
+      step.problem.in[k] = c.as;
+      return true;
+    }
+    return false;
+  }
+
+  int temporary(const TensorDesc& desc) {
+    p_.buffers.push_back({.role = Buffer::Role::temporary,
+                          .desc = logical_tensor(0, desc.dtype, desc.dims, desc.strides),
+                          .content = {}});
+    return static_cast<int>(p_.buffers.size()) - 1;
+  }
+
+  static Step copy(const Step& of, const TensorDesc& from, int from_buffer, const TensorDesc& to, int to_buffer) {
+    LoopStep loop;
+    loop.store(to, to_buffer, loop.load(from, from_buffer, false));
+    Step made = loop.take();
+    made.ops = of.ops;
+    made.note = "copy into the order of the other tensors";
+    return made;
+  }
+
+  /// Copies of inputs go before the step; those of results, which are returned, behind it.
+  std::vector<Step> copied(Step& step, const Order& main) {
+    std::vector<Step> after;
+    for (size_t k = 0; k < step.in.size(); ++k) {
+      const TensorDesc read = step.problem.in[k];
+      if (step.in[k] == Step::kNoBuffer || !stands_across(read, main) || read_copy(step, k, main)) continue;
+      const TensorDesc as = laid_out(read, main);
+      const int made = temporary(as);
+      p_.steps.push_back(copy(step, read, step.in[k], as, made));
+      copies_.push_back({step.in[k], read, made, as});
+      step.in[k] = made;
+      step.problem.in[k] = as;
+    }
+    for (size_t k = 0; k < step.out.size(); ++k) {
+      const TensorDesc written = step.problem.out[k];
+      if (!stands_across(written, main)) continue;
+      const TensorDesc as = laid_out(written, main);
+      const int made = temporary(as);
+      after.push_back(copy(step, as, made, written, step.out[k]));
+      step.out[k] = made;
+      step.problem.out[k] = as;
+    }
+    return after;
+  }
+
+  Program& p_;
+  const Target& target_;
+  std::vector<Copied> copies_;
+};
+
+}  // namespace
+
+void untangle(Program& program, const Target& target) { Untangler(program, target).run(); }
+
+}  // namespace partita

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operands whose axes lie in different orders in memory.
+#pragma once
+
+#include "passes/program.hpp"
+
+namespace partita {
+
+/// Where a step's tensors lie in different orders and only a slow kernel takes that (a loop that folds, a pooling),
+/// those in the rarer order are copied: inputs before the step, results behind it. Later loops read the copies, too.
+void untangle(Program& program, const Target& target);
+
+}  // namespace partita

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps whose tensors lie in different orders: which are copied, and that results stay the same.
+#include "passes/optimize/untangle.hpp"
+
+#include <gtest/gtest.h>
+
+#include "src/base/cpu.hpp"
+#include "src/harness/compare.hpp"
+#include "tests/support/graph_text.hpp"
+#include "tests/support/programs.hpp"
+
+namespace partita::test {
+namespace {
+
+const Dims kSpace = {2, 16, 5, 7}, kChannelsLast = {560, 1, 112, 16};
+
+/// The graph's program for input 0 channels last, fused for this machine, before and behind the pass.
+struct Made {
+  graph g;
+  Partition partition;
+  Ports ports;
+  Program before, after;
+};
+
+Made made(const std::string& text) {
+  Made m{final_graph_of(text), {}, {}, {}, {}};
+  m.partition = one_partition(m.g);
+  m.ports = ports_of(m.partition);
+  m.ports.inputs[0].strides = kChannelsLast;
+  const Target target{.isa = machine_isa()};
+  m.before = lowered(m.partition, m.ports);
+  fuse_loops(m.before, target);
+  m.after = lowered(m.partition, m.ports);
+  fuse_loops(m.after, target);
+  untangle(m.after, target);
+  return m;
+}
+
+Tensors results(Made& m, Program& program) {
+  Tensors inputs = input_data(m.g, 7);
+  Storage turned(m.ports.inputs[0]);
+  const Storage& dense = inputs.at(m.ports.inputs[0].id);
+  for (int64_t i = 0; i < dense.desc.elements(); ++i) {
+    const int64_t x = i % 7, y = i / 7 % 5, c = i / 35 % 16, n = i / 560;
+    static_cast<float*>(turned.data.get())[n * 560 + c + y * 112 + x * 16] =
+        static_cast<const float*>(dense.data.get())[i];
+  }
+  inputs[m.ports.inputs[0].id] = std::move(turned);
+  EXPECT_TRUE(select_kernels(program, {.isa = machine_isa()}).ok());
+  plan_memory(program);
+  return executed(program, inputs);
+}
+
+void expect_same_results(Made& m) {
+  const Tensors expected = results(m, m.before), got = results(m, m.after);
+  for (const auto& [id, storage] : expected) EXPECT_EQ(compare(got.at(id), storage, 1e-5).first, "") << id;
+}
+
+bool generates_code() { return kernels_for(StepKind::loop).front().isa != Isa::any && machine_isa() != Isa::any; }
+
+TEST(untangle, copies_what_a_folding_loop_cannot_read_across) {
+  Made m = made(
+      "%2 = Multiply(%0: f32[2,16,5,7], %1: f32[2,16,5,7]); %3: f32[1,16,1,1] = ReduceSum(%2) "
+      "{axes=[0,2,3], keep_dims=true}");
+  EXPECT_EQ(m.before.steps.size(), 1u);
+  EXPECT_EQ(m.after.steps.size(), generates_code() ? 2u : 1u);
+  expect_same_results(m);
+}
+
+/// The rarer order is that of fewer bytes: the narrow tensor's.
+TEST(untangle, reads_one_copy_twice) {
+  Made m = made(
+      "%6: f32 = TypeCast(%1: bf16[2,16,5,7]); %2 = Multiply(%0: f32[2,16,5,7], %6); "
+      "%3: f32[1,16,1,1] = ReduceSum(%2) {axes=[0,2,3], keep_dims=true}; %4 = Subtract(%0, %3); %5 = Multiply(%4, %6)");
+  const auto reads = [&](const Program& p) {
+    const auto input = std::ranges::find(p.buffers, uint64_t{1}, &Buffer::tensor) - p.buffers.begin();
+    return std::ranges::count_if(p.steps, [&](const Step& s) { return s.reads(static_cast<int>(input)); });
+  };
+  EXPECT_EQ(reads(m.before), 2);
+  EXPECT_EQ(reads(m.after), generates_code() ? 1 : 2);
+  expect_same_results(m);
+}
+
+TEST(untangle, leaves_alone_what_kernels_can_read_across) {
+  Made m = made("%2 = Multiply(%0: f32[2,16,5,7], %1: f32[2,16,5,7])");
+  EXPECT_EQ(m.after.steps.size(), 1u);
+  expect_same_results(m);
+}
+
+TEST(untangle, copies_the_source_of_a_pooling_or_its_result) {
+  Made m = made(
+      "%1: f32 = MaxPool(%0: f32[2,16,5,7]) {strides=[1,1], kernel=[3,3], pads_begin=[1,1], pads_end=[1,1], "
+      "data_format=NCX}");
+  expect_same_results(m);
+  m.ports.outputs[0] = logical_tensor(1, Dtype::f32, kSpace);
+  const Target target{.isa = machine_isa()};
+  m.after = lowered(m.partition, m.ports);
+  untangle(m.after, target);
+  EXPECT_EQ(m.after.steps.size(), generates_code() ? 2u : 1u);
+  expect_same_results(m);
+}
+
+}  // namespace
+}  // namespace partita::test
