@@ -37,6 +37,11 @@ struct Part {
   std::shared_ptr<const FlatKernel> kernel;
 };
 
+void fill(float* numbers, int64_t n, float value) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) numbers[i] = value;
+}
+
 class FoldLoop {
  public:
   FoldLoop(const Problem& loop, const Target& target) {
@@ -120,7 +125,7 @@ class FoldLoop {
     for (size_t k = 0; k < flat.out.size(); ++k)
       out[k] = const_cast<std::byte*>(row_address(args.out[k], flat.out[k], at, bits_of(flat.out[k].dtype) / 8));
     for (size_t f = 0; f < part.walks.size(); ++f) {
-      std::fill_n(sums[f].data(), places(part.walks[f], rows), identity_of(plan_.outputs()[f].how));
+      fill(sums[f].data(), places(part.walks[f], rows), identity_of(plan_.outputs()[f].how));
       out[plan_.outputs()[f].port] = sums[f].data();
     }
     std::array<int32_t, kMaxRank> place{};
@@ -145,10 +150,12 @@ class FoldLoop {
     for (int64_t r = 0; r < n; ++r) {
       double* to = results + r * desc.strides[part.axis];
       const float* from = sums + r * walk.row_places;
-      if (output.how == Fold::sum)
+      if (output.how == Fold::sum) {
+#pragma omp simd
         for (int64_t i = 0; i < walk.places_of_row; ++i) to[i] += from[i];
-      else
+      } else {
         for (int64_t i = 0; i < walk.places_of_row; ++i) to[i] = folded(output.how, to[i], from[i]);
+      }
     }
   }
 

@@ -84,14 +84,20 @@ void FoldPlan::begin(void* scratch) const {
 
 void FoldPlan::finish(void* scratch, const RunArgs& args) const {
   for (const Output& o : outputs_) {
-    const double* results = static_cast<const double*>(scratch) + o.first;
+    double* results = static_cast<double*>(scratch) + o.first;
     auto* out = static_cast<float*>(args.out[o.port]);
     parallel_for(o.count, copies_, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        double value = results[i];
-        for (int64_t copy = 1; copy < copies_; ++copy) value = folded(o.how, value, results[copy * size_ + i]);
-        out[i] = static_cast<float>(value);
+      for (int64_t copy = 1; copy < copies_; ++copy) {
+        const double* from = results + copy * size_;
+        if (o.how == Fold::sum) {
+#pragma omp simd
+          for (int64_t i = begin; i < end; ++i) results[i] += from[i];
+        } else {
+          for (int64_t i = begin; i < end; ++i) results[i] = folded(o.how, results[i], from[i]);
+        }
       }
+#pragma omp simd
+      for (int64_t i = begin; i < end; ++i) out[i] = static_cast<float>(results[i]);
     });
   }
 }

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <new>
 
+#include "kernels/onednn/blocked_copy.hpp"
+#include "src/base/check.hpp"
 #include "src/base/text.hpp"
 #include "src/base/threads.hpp"
 
@@ -93,13 +95,14 @@ Place PrimitiveRun::own(float value) { return own(std::bit_cast<int32_t>(value))
 void PrimitiveRun::append(const dnnl::primitive_desc_base& desc, std::vector<Argument> arguments,
                           Scratchpad scratchpad) {
   scratchpad_bytes_ = std::max(scratchpad_bytes_, desc.scratchpad_desc().get_size());
-  steps_.push_back({desc, std::move(arguments), scratchpad, {}, -1});
+  steps_.push_back({desc, std::move(arguments), scratchpad, {}, -1, false});
 }
 
 void PrimitiveRun::reorder(const Place& from, const dnnl::memory::desc& from_desc, const Place& to,
                            const dnnl::memory::desc& to_desc) {
   const dnnl::reorder::primitive_desc desc(cpu_engine(), from_desc, cpu_engine(), to_desc, plain_attr());
   append(desc, {{DNNL_ARG_FROM, from, from_desc}, {DNNL_ARG_TO, to, to_desc}}, Scratchpad::anything);
+  steps_.back().reorders = true;
 }
 
 void PrimitiveRun::add(const dnnl::primitive_desc_base& desc, std::vector<Operand> operands, Scratchpad scratchpad) {
@@ -129,7 +132,7 @@ void PrimitiveRun::add(const dnnl::primitive_desc_base& desc, std::vector<Operan
 }
 
 void PrimitiveRun::add(std::function<void(const Addresses&)> work) {
-  steps_.push_back({{}, {}, Scratchpad::anything, std::move(work), -1});
+  steps_.push_back({{}, {}, Scratchpad::anything, std::move(work), -1, false});
 }
 
 /// A primitive with its arguments. Memory objects are made once for each execution that runs at the same time and are
@@ -148,7 +151,10 @@ class PrimitiveRun::Call {
     if (cleared_ > 0) std::memset(addresses.at(scratchpad_), 0, cleared_);
     std::unique_ptr<Bound> bound = taken();
     for (size_t k = 0; k < arguments_.size(); ++k)
-      bound->memories[k].set_data_handle(addresses.at(arguments_[k].place));
+      if (void* data = addresses.at(arguments_[k].place); data != bound->data[k]) {
+        bound->memories[k].set_data_handle(data);
+        bound->data[k] = data;
+      }
     dnnl::stream& stream = thread_stream();
     const auto count = static_cast<int>(bound->list.size());
     dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive_.get(), stream.get(), count, bound->list.data()),
@@ -161,6 +167,7 @@ class PrimitiveRun::Call {
   struct Bound {
     std::vector<dnnl::memory> memories;
     std::vector<dnnl_exec_arg_t> list;
+    std::vector<void*> data;  ///< where the memories point
   };
 
   std::unique_ptr<Bound> made() const {
@@ -168,6 +175,7 @@ class PrimitiveRun::Call {
     for (const Argument& argument : arguments_) {
       bound->memories.push_back(dnnl::memory(argument.desc, cpu_engine(), DNNL_MEMORY_NONE));
       bound->list.push_back({argument.arg, bound->memories.back().get()});
+      bound->data.push_back(nullptr);
     }
     return bound;
   }
@@ -197,18 +205,31 @@ class PrimitiveRun::Call {
   std::vector<std::unique_ptr<Bound>> free_;
 };
 
-std::function<void(const Addresses&)> PrimitiveRun::executed(const Step& step, const Place& scratchpad) {
+std::function<void(const Addresses&)> PrimitiveRun::executed(const Step& step, const Place& scratchpad,
+                                                             const Target& target) {
   if (step.work) return step.work;
+  if (step.reorders) {
+    const Place from = step.arguments[0].place, to = step.arguments[1].place;
+    if (auto copy = blocked_copy(step.arguments[0].desc, step.arguments[1].desc, target)) {
+      scratchpad_bytes_ = std::max(scratchpad_bytes_, copy->scratch_bytes);
+      return [call = std::move(copy->call), from, to, scratchpad](const Addresses& addresses) {
+        const void* const in = addresses.at(from);
+        void* const out = addresses.at(to);
+        const Status done = call({{&in, 1}, {&out, 1}, addresses.at(scratchpad)});
+        PT_ASSERT(done.ok());  // a copy has no way to fail
+      };
+    }
+  }
   return [call = std::make_shared<Call>(step, scratchpad)](const Addresses& addresses) { (*call)(addresses); };
 }
 
-Result<Run> PrimitiveRun::finish() && {
+Result<Run> PrimitiveRun::finish(const Target& target) && {
   const Place scratchpad{Place::Of::scratch, 0, temporaries_bytes_, false, nullptr};
-  Run run{.call = {}, .scratch_bytes = temporaries_bytes_ + aligned(scratchpad_bytes_)};
+  Run run;
   std::vector<std::function<void(const Addresses&)>> calls;
   try {
     for (const Step& step : steps_) {
-      auto call = executed(step, scratchpad);
+      auto call = executed(step, scratchpad, target);
       if (!step.work) run.team = thread_count();
       if (step.pack < 0) {
         calls.push_back(std::move(call));
@@ -223,6 +244,7 @@ Result<Run> PrimitiveRun::finish() && {
   } catch (const dnnl::error& error) {
     return status_of(error);
   }
+  run.scratch_bytes = temporaries_bytes_ + aligned(scratchpad_bytes_);
   run.call = [calls = std::move(calls), own = std::move(own_)](const RunArgs& args) { return called(calls, args); };
   return run;
 }

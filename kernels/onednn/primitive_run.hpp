@@ -76,8 +76,8 @@ class PrimitiveRun {
 
   /// True where oneDNN has only its unoptimised loops for one of the primitives.
   bool slow() const { return slow_; }
-  /// Generates the machine code.
-  Result<Run> finish() &&;
+  /// Generates the machine code. Reorders become loops where the target gets generated code for them.
+  Result<Run> finish(const Target& target) &&;
 
  private:
   struct Argument {
@@ -91,6 +91,7 @@ class PrimitiveRun {
     Scratchpad scratchpad = Scratchpad::anything;
     std::function<void(const Addresses&)> work;  // instead of a primitive
     int pack = -1;                               // the pack it makes
+    bool reorders = false;
   };
   struct PackPlace {
     size_t port, bytes;
@@ -99,7 +100,7 @@ class PrimitiveRun {
   void append(const dnnl::primitive_desc_base& desc, std::vector<Argument> arguments, Scratchpad scratchpad);
   void reorder(const Place& from, const dnnl::memory::desc& from_desc, const Place& to,
                const dnnl::memory::desc& to_desc);
-  static std::function<void(const Addresses&)> executed(const Step& step, const Place& scratchpad);
+  std::function<void(const Addresses&)> executed(const Step& step, const Place& scratchpad, const Target& target);
 
   std::vector<Step> steps_;
   std::vector<PackPlace> packs_;

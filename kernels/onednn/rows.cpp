@@ -55,7 +55,7 @@ const char* planned(Planner plan, const Problem& problem, const Target& target, 
 Result<Run> finished(PrimitiveRun run, const Problem& problem, const Target& target) {
   const Shares shares(problem, target);
   const ThreadScope threads(shares.threads());
-  PT_ASSIGN(Run of_piece, std::move(run).finish());
+  PT_ASSIGN(Run of_piece, std::move(run).finish(target));
   return shares.whole(std::move(of_piece));
 }
 

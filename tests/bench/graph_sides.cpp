@@ -8,7 +8,6 @@
 #include "kernels/pool_geometry.hpp"
 #include "passes/specialize.hpp"
 #include "src/base/check.hpp"
-#include "src/base/cpu.hpp"
 #include "src/base/text.hpp"
 #include "src/base/threads.hpp"
 #include "src/ir/op_def.hpp"
@@ -187,7 +186,7 @@ Result<OneByOne> onednn_parts(const graph& g, const GraphInputs& inputs, int thr
     PT_ASSIGN(const Specialized specialized, specialize(*p.form(), {given_in, outputs, constants}));
     const Subgraph& subgraph = specialized.graph;
     if (subgraph.ops.empty() || subgraph.ops[0].kind == OpKind::End) continue;
-    const Target target{machine_isa(), thread_count(), p.form()->fpmath, true};
+    const Target target{Isa::any, thread_count(), p.form()->fpmath, true};  // no code of Partita's around primitives
     const Problem problem = problem_of(subgraph);
     Part part;
     for (int v : subgraph.ops[0].in) part.in.push_back(subgraph.values[static_cast<size_t>(v)].desc);

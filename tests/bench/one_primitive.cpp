@@ -292,7 +292,7 @@ std::optional<Run> spelled(const Problem& problem) {
     return {};
   }
   if (run.slow()) return {};
-  Result<Run> made = std::move(run).finish();
+  Result<Run> made = std::move(run).finish(Target{});
   if (!made.ok()) return {};
   Run whole = std::move(made).value();
   whole.call = [call = std::move(whole.call), lists](const RunArgs& args) { return call(args); };

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies between plain and blocked layouts give what oneDNN's reorders give.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+
+#include "kernels/onednn/blocked_copy.hpp"
+#include "kernels/onednn/primitive_run.hpp"
+
+namespace partita::test {
+namespace {
+
+using dnnl::memory;
+using tag = memory::format_tag;
+
+struct Copied {
+  memory::dims dims;
+  tag plain, blocked;
+};
+
+std::vector<std::byte> bytes_of(const memory::desc& desc) {
+  std::vector<std::byte> bytes(desc.get_size());
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7 % 113);  // no NaN
+  return bytes;
+}
+
+std::vector<std::byte> reordered(const memory::desc& from, const memory::desc& to, std::vector<std::byte> source) {
+  std::vector<std::byte> made(to.get_size());
+  const dnnl::engine& cpu = onednn::cpu_engine();
+  memory a(from, cpu, source.data()), b(to, cpu, made.data());
+  dnnl::stream on(cpu);
+  dnnl::reorder(a, b).execute(on, a, b);
+  on.wait();
+  return made;
+}
+
+void expect_same(const memory::desc& from, const memory::desc& to) {
+  const Target target{.isa = machine_isa(), .threads = 2};
+  const auto run = onednn::blocked_copy(from, to, target);
+  ASSERT_EQ(run.has_value(), kernels_for(StepKind::loop).front().isa != Isa::any && machine_isa() != Isa::any);
+  if (!run) return;
+  const std::vector<std::byte> source = bytes_of(from);
+  std::vector<std::byte> made(to.get_size()), scratch(run->scratch_bytes + 64);
+  const void* in = source.data();
+  void* out = made.data();
+  void* aligned = scratch.data();
+  size_t room = scratch.size();
+  ASSERT_NE(std::align(64, run->scratch_bytes, aligned, room), nullptr);
+  ASSERT_TRUE(run->call({{&in, 1}, {&out, 1}, aligned}).ok());
+  EXPECT_EQ(made, reordered(from, to, source));
+}
+
+TEST(blocked_copy, gives_what_a_reorder_gives) {
+  const Copied cases[] = {
+      {{32, 48, 3, 3}, tag::abcd, tag::ABcd16b16a},     {{64, 32, 1, 1}, tag::abcd, tag::ABcd16b16a},
+      {{64, 96, 3, 3}, tag::abcd, tag::Bcda32b},        {{48, 20, 5, 1}, tag::abcd, tag::Acdb48a},
+      {{2, 32, 7, 5}, tag::abcd, tag::aBcd16b},         {{2, 32, 7, 5}, tag::acdb, tag::aBcd16b},
+      {{3, 16, 16, 2, 3}, tag::abcde, tag::aBCde16b16c}};
+  for (const Copied& c : cases)
+    for (const auto type : {memory::data_type::f32, memory::data_type::bf16}) {
+      SCOPED_TRACE(std::to_string(static_cast<int>(c.blocked)));
+      const memory::desc plain(c.dims, type, c.plain), blocked(c.dims, type, c.blocked);
+      expect_same(plain, blocked);
+      expect_same(blocked, plain);
+    }
+}
+
+TEST(blocked_copy, leaves_padded_blocks_and_other_types_to_oneDNN) {
+  const Target target{.isa = machine_isa()};
+  const auto f32 = memory::data_type::f32;
+  const memory::desc plain({30, 48, 3, 3}, f32, tag::abcd), padded({30, 48, 3, 3}, f32, tag::ABcd16b16a);
+  EXPECT_FALSE(onednn::blocked_copy(plain, padded, target));
+  EXPECT_FALSE(onednn::blocked_copy(padded, plain, target));
+  const memory::desc narrow({30, 48, 3, 3}, memory::data_type::bf16, tag::abcd);
+  EXPECT_FALSE(onednn::blocked_copy(plain, narrow, target));
+  const memory::desc blocked({32, 32}, f32, tag::AB16b16a), other({32, 32}, f32, tag::BA16a16b);
+  EXPECT_FALSE(onednn::blocked_copy(blocked, other, target));
+}
+
+}  // namespace
+}  // namespace partita::test
