@@ -7,6 +7,7 @@
 
 #include "partita/partition.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/shape.hpp"
 #include "src/base/text.hpp"
 #include "src/harness/compare.hpp"
 #include "src/ir/op_def.hpp"
@@ -197,8 +198,11 @@ Storage channel_last(const Storage& ncx) {
   const int64_t channels = ncx.desc.dims[1], cells = ncx.desc.elements() / (ncx.desc.dims[0] * channels);
   for (int64_t i = 0; i < ncx.desc.elements(); ++i) {
     const int64_t image = i / (channels * cells), channel = i / cells % channels, cell = i % cells;
+    const Dims at = coordinates(i, ncx.desc.dims);
+    int64_t from = 0;  // results may lie channels last already
+    for (int d = 0; d < at.size(); ++d) from += at[d] * ncx.desc.strides[d];
     store_from_double(nxc.data.get(), ncx.desc.dtype, (image * cells + cell) * channels + channel,
-                      load_as_double(ncx.data.get(), ncx.desc.dtype, i));
+                      load_as_double(ncx.data.get(), ncx.desc.dtype, from));
   }
   return nxc;
 }
