@@ -69,8 +69,7 @@ TEST(untangle, copies_what_a_folding_loop_cannot_read_across) {
   Made m = made(
       "%2 = Multiply(%0: f32[2,16,5,7], %1: f32[2,16,5,7]); %3: f32[1,16,1,1] = ReduceSum(%2) "
       "{axes=[0,2,3], keep_dims=true}");
-  EXPECT_EQ(m.before.steps.size(), 1u);
-  EXPECT_EQ(m.after.steps.size(), generates_code() ? 2u : 1u);
+  EXPECT_EQ(m.after.steps.size(), m.before.steps.size() + (generates_code() ? 1 : 0));
   expect_same_results(m);
 }
 
