@@ -92,7 +92,7 @@ void scatter_some(Gradient& gradient, Random& random) {
 
 TEST(pool_gather, gradients_of_poolings_are_those_of_the_reference) {
   for (const Isa isa : generated_isas())
-    for (uint64_t seed = 1; seed <= 160; ++seed) {
+    for (uint64_t seed = 1; seed <= 80; ++seed) {
       Random random(seed);
       Gradient gradient = random_gradient(random);
       const Problem& p = gradient.problem;
@@ -113,7 +113,7 @@ TEST(pool_gather, gradients_of_poolings_are_those_of_the_reference) {
 /// Twice the gradient plus an operand, over which the result lies in half of the runs.
 TEST(pool_gather, a_result_may_lie_over_what_is_added) {
   for (const Isa isa : generated_isas())
-    for (uint64_t seed = 1; seed <= 80; ++seed) {
+    for (uint64_t seed = 1; seed <= 50; ++seed) {
       Random random(seed);
       Gradient gradient = random_gradient(random);
       Problem p = gradient.problem;
