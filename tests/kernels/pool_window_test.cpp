@@ -17,8 +17,6 @@
 namespace partita::test {
 namespace {
 
-#if PARTITA_JIT
-
 Problem whole_windows(Dtype dtype, Random& random) {
   Geometry g;
   const int64_t axes = random.whole(1, 3);
@@ -123,8 +121,6 @@ TEST(pool_window, other_windows_do_not_fit) {
     EXPECT_FALSE(jit::WindowPool::fits(p)) << static_cast<int>(attr);
   }
 }
-
-#endif
 
 }  // namespace
 }  // namespace partita::test
