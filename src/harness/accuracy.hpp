@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far results may be from the exact ones: one table, which tests measure against and docs/generated/accuracy.md shows.
+// How far results may be from the exact ones: one table, which tests measure against and docs/generated/accuracy.md
+// shows.
 #pragma once
 
 #include <span>
