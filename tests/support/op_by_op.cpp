@@ -2,9 +2,7 @@
 // Runs of whole graphs beside each other; entry: run_difference().
 #include "tests/support/op_by_op.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "src/base/check.hpp"
 #include "src/base/text.hpp"
@@ -37,11 +35,12 @@ double element(const Storage& s, int64_t index) {
   return load_as_double(s.data.get(), s.desc.dtype, at);
 }
 
-/// Where the reference has no finite number to measure by, infinities and NaN must stand where they stand there.
-std::string specials_difference(const Storage& got, const Storage& expected) {
-  for (int64_t i = 0; i < expected.desc.elements(); ++i) {
+/// Neither zeros nor NaN have a sign to agree on (docs/numerics.md).
+std::string value_difference(const Storage& got, const Storage& expected) {
+  if (got.bytes != expected.bytes) return str("has ", got.bytes, " bytes, expected ", expected.bytes);
+  for (int64_t i = 0; i < got.desc.elements(); ++i) {
     const double g = element(got, i), e = element(expected, i);
-    if (g != e && !(std::isnan(g) && std::isnan(e))) return str("element ", i, " is ", g, ", expected ", e);
+    if (g != e && !(std::isnan(g) && std::isnan(e))) return str("has ", g, " as element ", i, ", expected ", e);
   }
   return {};
 }
@@ -63,12 +62,15 @@ class GraphRun {
     for (const partition& p : partitions) {
       if (!p.supported()) continue;
       PT_ASSIGN(const BoundPartition bound, tensors_.bind(p, on_).at(name_of(p)));
+      steps_ += str("\n", name_of(p), ":", steps_of(bound.compiled));
       PT_TRY(bound.compiled.execute(stream(on_, 2), bound.inputs, bound.outputs).at(name_of(p)));
       if (verify) PT_TRY(check(p, bound));
     }
     return {};
   }
   const Tensors& tensors() const { return tensors_.all(); }
+  /// What ran, partition by partition.
+  const std::string& steps() const { return steps_; }
 
  private:
   Status check(const partition& p, const BoundPartition& bound) const {
@@ -77,10 +79,21 @@ class GraphRun {
     const double tolerance = tolerance_of(*p.form());
     for (const auto& [id, reference] : expected) {
       const Storage& got = tensors_.all().at(id);
-      const std::string wrong =
-          any_finite(reference) ? compare(got, reference, tolerance).first : specials_difference(got, reference);
+      const std::string wrong = any_finite(reference) ? compare(got, reference, tolerance).first
+                                                      : value_difference(got, reference);  // nothing to measure by
       if (wrong.empty()) continue;
-      for (const tensor& t : bound.inputs) { fprintf(stderr, "in %s:", t.desc.text().c_str()); for (int64_t i=0;i<t.desc.elements()&&i<20;++i) { int64_t at=0, k=i; for (int d=t.desc.rank()-1;d>=0;--d){at+=k%t.desc.dims[d]*t.desc.strides[d];k/=t.desc.dims[d];} fprintf(stderr," %.9g", load_as_double(t.data,t.desc.dtype,at)); } fprintf(stderr,"\n"); }
+      for (const tensor& t : bound.inputs) {
+        fprintf(stderr, "in %s:", t.desc.text().c_str());
+        for (int64_t i = 0; i < t.desc.elements() && i < 20; ++i) {
+          int64_t at = 0, k = i;
+          for (int d = t.desc.rank() - 1; d >= 0; --d) {
+            at += k % t.desc.dims[d] * t.desc.strides[d];
+            k /= t.desc.dims[d];
+          }
+          fprintf(stderr, " %.9g", load_as_double(t.data, t.desc.dtype, at));
+        }
+        fprintf(stderr, "\n");
+      }
       return fail(Code::runtime_error, str(name_of(p), " gives tensor ", id, " (", got.desc.text(),
                                            ") otherwise than the references: ", wrong, steps_of(bound.compiled)));
     }
@@ -89,15 +102,8 @@ class GraphRun {
 
   engine on_;
   GraphTensors tensors_;
+  std::string steps_;
 };
-
-std::string bit_difference(const Storage& got, const Storage& expected) {
-  if (got.bytes != expected.bytes) return str("has ", got.bytes, " bytes, expected ", expected.bytes);
-  const auto *a = static_cast<const unsigned char*>(got.data.get()),
-             *b = static_cast<const unsigned char*>(expected.data.get());
-  const auto at = std::mismatch(a, a + got.bytes, b).first - a;
-  return static_cast<size_t>(at) == got.bytes ? "" : str("differs first at byte ", at, " of ", got.bytes);
-}
 
 }  // namespace
 
@@ -108,8 +114,9 @@ std::string run_difference(const graph& g, uint64_t seed, Against against) {
   if (const Status s = grouped.run(g, Policy::fusion, seed, verify); !s.ok()) return str("fused: ", s.text());
   if (verify) return {};
   for (const auto& [id, storage] : grouped.tensors()) {
-    const std::string wrong = bit_difference(storage, alone.tensors().at(id));
-    if (!wrong.empty()) return str("tensor ", id, " (", storage.desc.text(), ") of the fused graph ", wrong);
+    const std::string wrong = value_difference(storage, alone.tensors().at(id));
+    if (!wrong.empty())
+      return str("tensor ", id, " (", storage.desc.text(), ") of the fused graph ", wrong, grouped.steps());
   }
   return {};
 }

@@ -11,7 +11,7 @@ namespace partita::test {
 /// What the partitions of a graph are compared with.
 enum class Against : uint8_t {
   references,  ///< their operators' references, within the tolerance of the partition's types
-  single_ops   ///< the operators one by one through the kernels of the machine, to the bit
+  single_ops   ///< the operators one by one through the kernels of the machine: the same numbers
 };
 
 /// Empty where partitions agree with that, and where each operator alone computes what its reference does from the same

@@ -79,7 +79,8 @@ class Sampler {
     for (int k = 0; k < kOpKinds; ++k) {
       const OpKind kind = op_kind_at(k);
       if (!kinds.has(kind) || kind == GreaterEqual) continue;  // nothing but Select reads a boolean
-      if (kAmplifying.has(kind) || (now && now->dims.size() < 4 && kWithChannels.has(kind))) continue;
+      const int rank = now ? now->dims.size() : start_dims_.size();
+      if (kAmplifying.has(kind) || (rank < 4 && kWithChannels.has(kind))) continue;
       if (keeps_type_ && kinds.has(Add) && (kind == Quantize || kind == TypeCast)) continue;
       if (whole(type) != (kind == Dequantize) && type != Dtype::undef) continue;
       if (kind == Quantize && type != Dtype::f32 && type != Dtype::undef) continue;
