@@ -10,14 +10,8 @@ namespace {
 
 using dnnl::memory;
 
-Dtype copied_type(memory::data_type type) {
-  switch (type) {
-    case memory::data_type::f32: return Dtype::f32;
-    case memory::data_type::bf16: return Dtype::bf16;
-    case memory::data_type::f16: return Dtype::f16;
-    default: return Dtype::undef;
-  }
-}
+/// Generated code moves f32 as it is; narrower floats pass through f32, where instructions turn tiny ones into zero.
+bool is_copied(memory::data_type type) { return type == memory::data_type::f32; }
 
 bool is_whole(const memory::desc& desc) {
   return desc.get_format_kind() == memory::format_kind::blocked && desc.get_padded_dims() == desc.get_dims() &&
@@ -30,7 +24,7 @@ TensorDesc cut(const memory::desc& desc, const memory::desc& blocked) {
   const memory::dims dims = desc.get_dims(), strides = desc.get_strides();
   const memory::dims sizes = blocked.get_inner_blks(), axes = blocked.get_inner_idxs();
   const bool has_blocks = desc.get_inner_nblks() > 0;
-  TensorDesc made{copied_type(desc.get_data_type()), {}, {}, 0};
+  TensorDesc made{Dtype::f32, {}, {}, 0};
   for (size_t axis = 0; axis < dims.size(); ++axis) {
     int64_t block = 1;
     for (size_t j = 0; j < sizes.size(); ++j)
@@ -51,7 +45,7 @@ TensorDesc cut(const memory::desc& desc, const memory::desc& blocked) {
 }  // namespace
 
 std::optional<Run> blocked_copy(const memory::desc& from, const memory::desc& to, const Target& target) {
-  if (target.isa == Isa::any || copied_type(from.get_data_type()) == Dtype::undef) return {};
+  if (target.isa == Isa::any || !is_copied(from.get_data_type())) return {};
   if (from.get_data_type() != to.get_data_type() || !is_whole(from) || !is_whole(to)) return {};
   if (from.get_inner_nblks() > 0 && to.get_inner_nblks() > 0) return {};
   const memory::desc& blocked = from.get_inner_nblks() > 0 ? from : to;
