@@ -104,9 +104,10 @@ class Untangler {
     return std::ranges::max_element(bytes, std::less(), [](const auto& entry) { return entry.second; })->first;
   }
 
+  /// Whether it has the axes of `main`, no others, in another order.
   static bool stands_across(const TensorDesc& desc, const Order& main) {
     const Order order = order_of(desc);
-    return order != main && order.size() == main.size();
+    return order != main && std::ranges::is_permutation(order, main);
   }
 
   static bool tangled(const Problem& problem, const Order& main) {

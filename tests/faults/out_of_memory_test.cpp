@@ -31,6 +31,10 @@ struct Sweep {
 /// Calls `body` with the nth request failing, for n = 1.. until there is no nth request.
 Sweep sweep(const std::function<Status()>& body, const std::function<bool()>& right) {
   Sweep result;
+  {
+    const FailingMemory memory(1);
+    (void)body();  // the first exception of a process makes the unwinder keep a block
+  }
   // What is made once a process or a thread may be given up and made again, so there may be less.
   const int64_t most = heap().blocks;
   for (int64_t n = 1;; n = after(n)) {

@@ -106,5 +106,19 @@ TEST(untangle, leaves_no_pooling_between_two_orders_to_a_slow_kernel) {
   for (const Step& step : m.after.steps) EXPECT_FALSE(step.picked.kernel->slow && generates_code());
 }
 
+/// Two axes matter in each tensor, but not the same two, and the gradients lie so that generated code is slow to read
+/// them.
+TEST(untangle, leaves_alone_what_has_other_axes) {
+  Made m = made(
+      "%1: f32[2,1,2,1,1] = AvgPoolBackward(%5: f32[2,1,1,1,2]) {src_shape=[2,1,2,1,1], strides=[5,4,2], "
+      "kernel=[1,1,4], pads_begin=[0,0,2], pads_end=[0,0,2], exclude_pad=false, rounding_type=ceil, "
+      "divisor_override=7, data_format=NCX}");
+  m.ports.inputs[0].strides = {5, 14, 16, 12, 2};
+  m.before = lowered(m.partition, m.ports);
+  m.after = lowered(m.partition, m.ports);
+  untangle(m.after, {.isa = machine_isa()});
+  EXPECT_EQ(m.after.steps.size(), m.before.steps.size());
+}
+
 }  // namespace
 }  // namespace partita::test

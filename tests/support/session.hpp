@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,6 +52,8 @@ struct NamedGraph {
   const char* text;
   std::vector<uint64_t> constants = {};
 };
+/// For the names of tests: without it they have the bytes of the pointers.
+inline void PrintTo(const NamedGraph& graph, std::ostream* os) { *os << graph.name; }
 /// Graphs of all kinds of kernels, small: generated loops, poolings backward, a convolution with reorders, attention in
 /// tiles.
 extern const std::vector<NamedGraph> kSmallGraphs;

@@ -58,7 +58,7 @@ dnnl_status_t session(Client& c, dnnl_engine_t engine, dnnl_stream_t stream) {
   const Tensor b(t);
   TRY(dnnl_graph_tensor_create(&t, &c.out, engine, c.result.data()));
   const Tensor out(t);
-  const const_dnnl_graph_tensor_t inputs[] = {a.get(), b.get()}, outputs[] = {out.get()};
+  const_dnnl_graph_tensor_t inputs[] = {a.get(), b.get()}, outputs[] = {out.get()};
   return dnnl_graph_compiled_partition_execute(compiled, stream, 2, inputs, 1, outputs);
 }
 
