@@ -65,7 +65,9 @@ void random_expression(Problem& p, Random& random) {
     if (choice < 3) {
       const ExprOp op = kUnary[random.whole(0, std::size(kUnary) - 1)];
       const bool steps = op == ExprOp::floor || op == ExprOp::round;
-      values.push_back(b.apply(op, steps ? any(inputs) : b.tanh(any(values))));
+      const bool has_pole = op == ExprOp::log || op == ExprOp::sqrt;  // whose neighbours the last bits would tell apart
+      const Value argument = steps ? any(inputs) : b.tanh(any(values));
+      values.push_back(b.apply(op, has_pole ? b.exp(argument) : argument));
     } else if (choice < 7) {
       values.push_back(b.apply(kBinary[random.whole(0, std::size(kBinary) - 1)], any(values), any(values)));
     } else if (choice == 7) {
@@ -76,7 +78,10 @@ void random_expression(Problem& p, Random& random) {
       values.push_back(b.apply(ExprOp::to_f32, b.index(static_cast<int>(random.whole(0, p.out[0].dims.size() - 1)))));
     }
   }
-  for (size_t k = 0; k < p.out.size(); ++k) b.store(static_cast<int>(k), k == 0 ? values.back() : any(values));
+  for (size_t k = 0; k < p.out.size(); ++k) {
+    const bool compares_with_zero = p.out[k].dtype == Dtype::boolean;
+    b.store(static_cast<int>(k), compares_with_zero ? any(inputs) : k == 0 ? values.back() : any(values));
+  }
 }
 
 /// Memory order, gaps and offset at random; inputs may repeat along axes.

@@ -15,7 +15,7 @@ using patterns::Pat;
 using enum OpKind;
 
 /// These enlarge rounding errors until nothing can be compared.
-constexpr OpSet kAmplifying = Log | Reciprocal | Divide | Pow | Exp | Sqrt | SqrtBackward;
+constexpr OpSet kAmplifying = Log | Reciprocal | Divide | Pow | Exp | Sqrt | SqrtBackward | Round;
 constexpr OpSet kWithChannels = BiasAdd | BatchNormInference | PReLU;
 constexpr OpSet kTransposedLists = ConvTranspose | ConvTransposeBackwardData | ConvTransposeBackwardWeights;
 
