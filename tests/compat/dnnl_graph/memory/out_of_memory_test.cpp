@@ -131,24 +131,32 @@ TEST(dnnl_graph_out_of_memory, of_an_allocator_is_answered) {
   EXPECT_GT(failures, 0);
 }
 
+/// Makes and destroys an engine with the nth request failing.
+dnnl_status_t engine_with_failing(int64_t n, const Allocator& allocator) {
+  dnnl_engine_t engine = nullptr;
+  dnnl_status_t status{};
+  {
+    const FailingMemory memory(n);
+    status = dnnl_graph_make_engine_with_allocator(&engine, dnnl_cpu, 0, allocator.get());
+  }
+  if (status == dnnl_success) {
+    EXPECT_EQ(dnnl_engine_destroy(engine), dnnl_success);
+  }
+  return status;
+}
+
 TEST(dnnl_graph_out_of_memory, while_an_engine_is_made_loses_nothing) {
   const Allocator allocator = make_allocator(failing_malloc, counted_free);
   left = 0;
-  { const Engine first = make_engine(allocator); }
+  // The first exceptions and messages of a process keep memory, libdnnl's among them.
+  for (int64_t n = 1; engine_with_failing(n, allocator) != dnnl_success;) ++n;
   const int64_t blocks = heap().blocks;
   int failures = 0;
   for (int64_t n = 1;; ++n) {
-    dnnl_engine_t engine = nullptr;
-    dnnl_status_t status{};
-    {
-      const FailingMemory memory(n);
-      status = dnnl_graph_make_engine_with_allocator(&engine, dnnl_cpu, 0, allocator.get());
-    }
-    if (status == dnnl_success) {
-      EXPECT_EQ(dnnl_engine_destroy(engine), dnnl_success);
-      break;
-    }
-    EXPECT_STATUS(status, dnnl_out_of_memory);
+    const dnnl_status_t status = engine_with_failing(n, allocator);
+    if (status == dnnl_success) break;
+    // libdnnl, which makes the engine itself, calls its own lack of memory a runtime error.
+    EXPECT_TRUE(status == dnnl_out_of_memory || status == dnnl_runtime_error) << "request " << n << ": " << status;
     EXPECT_LE(heap().blocks, blocks) << "request " << n;
     ++failures;
   }
