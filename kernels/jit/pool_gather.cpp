@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 
+#include "kernels/jit/channel_groups.hpp"
 #include "kernels/jit/flat_kernel.hpp"
 #include "src/base/dtype.hpp"
 
@@ -86,7 +87,6 @@ GatherKernel::GatherKernel(Isa isa, const GatherShape& shape) : Emitter(isa), sh
 }
 
 void GatherKernel::emit_cells(Body& front, Body& back) {
-  const int64_t group = int64_t{together_} * lanes(), groups = shape_.channels / group, rest = shape_.channels % group;
   const Xmm name = vec(name_);
   Xbyak::Label cell;
   align(16);
@@ -98,20 +98,8 @@ void GatherKernel::emit_cells(Body& front, Body& back) {
     vmovq(Xmm(name_), r14);
     shape_.in[1].dtype == Dtype::s64 ? vpbroadcastq(name, Xmm(name_)) : vpbroadcastd(name, Xmm(name_));
   }
-  xor_(ecx, ecx);
-  if (groups > 0) {
-    Xbyak::Label next;
-    L(next);
-    emit_group(front, back, together_, lanes());
-    add(rcx, static_cast<uint32_t>(group));
-    if (groups > 1) {
-      cmp(rcx, static_cast<uint32_t>(groups * group));
-      jl(next, T_NEAR);
-    }
-  }
-  if (rest > 0)
-    emit_group(front, back, static_cast<int>((rest + lanes() - 1) / lanes()),
-               static_cast<int>((rest - 1) % lanes()) + 1);
+  emit_channel_groups(*this, shape_.channels, together_, lanes(),
+                      [&](int vectors, int last) { emit_group(front, back, vectors, last); });
   if (shape_.stores)
     for (size_t k = 0; k < shape_.back_in.size() + shape_.out.size(); ++k)
       advance(qword[slot(k)], k < shape_.back_in.size() ? shape_.in[static_cast<size_t>(shape_.back_in[k])].x

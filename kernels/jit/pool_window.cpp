@@ -9,6 +9,7 @@
 #include <bit>
 #include <limits>
 
+#include "kernels/jit/channel_groups.hpp"
 #include "kernels/jit/expand.hpp"
 #include "kernels/jit/pool_walk.hpp"
 #include "src/base/dtype.hpp"
@@ -87,24 +88,11 @@ WindowKernel::WindowKernel(Isa isa, const PoolPlan& plan, const Problem& problem
 }
 
 void WindowKernel::emit_window(Body& front, Body& back) {
-  const int64_t group = int64_t{together_} * lanes(), groups = p_.g.channels / group, rest = p_.g.channels % group;
   Xbyak::Label window;
   align(16);
   L(window);
-  xor_(ecx, ecx);
-  if (groups > 0) {
-    Xbyak::Label next;
-    L(next);
-    emit_group(front, back, together_, lanes());
-    add(rcx, static_cast<uint32_t>(group));
-    if (groups > 1) {
-      cmp(rcx, static_cast<uint32_t>(groups * group));
-      jl(next, T_NEAR);
-    }
-  }
-  if (rest > 0)
-    emit_group(front, back, static_cast<int>((rest + lanes() - 1) / lanes()),
-               static_cast<int>((rest - 1) % lanes()) + 1);
+  emit_channel_groups(*this, p_.g.channels, together_, lanes(),
+                      [&](int vectors, int last) { emit_group(front, back, vectors, last); });
   for (size_t k = 0; k < streams_.size(); ++k) {
     if (streams_[k].step == static_cast<int32_t>(streams_[k].step)) {
       add(slot(k), static_cast<uint32_t>(streams_[k].step));

@@ -67,13 +67,7 @@ int run(const GraphOptions& options) {
     return 0;
   }
   std::ofstream json;
-  if (!options.json.empty()) {
-    json.open(options.json);
-    if (!json) {
-      std::cerr << "partita_bench: cannot write " << options.json << '\n';
-      return 1;
-    }
-  }
+  if (!open_json(options.json, json)) return 1;
   limit_onednn_isa();
   GraphSettings settings = options.settings;
   if (settings.processor_time) settings.threads = 1;

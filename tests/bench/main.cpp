@@ -92,13 +92,7 @@ int run(const Options& options) {
     return 0;
   }
   std::ofstream json;
-  if (!options.json.empty()) {
-    json.open(options.json);
-    if (!json) {
-      std::cerr << "partita_bench: cannot write " << options.json << '\n';
-      return 1;
-    }
-  }
+  if (!open_json(options.json, json)) return 1;
   limit_onednn_isa();
   Settings settings = options.settings;
   if (settings.threads == 0) settings.threads = omp_get_max_threads();

@@ -4,6 +4,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -32,6 +33,8 @@ class TableReporter : public benchmark::BenchmarkReporter {
 
 /// The machine, for people and for programs.
 std::string text_of(const Machine& machine);
+/// Opens the file for figures, none for an empty path. False, and said on stderr, where it cannot be written.
+bool open_json(const std::string& path, std::ofstream& file);
 nlohmann::ordered_json machine_json(const Machine& machine);
 
 /// What is wrong with a regular expression; empty where nothing is.

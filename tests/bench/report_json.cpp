@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The same figures for programs.
+#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "src/base/dtype.hpp"
@@ -54,6 +55,13 @@ Json summary_json(const Summary& summary, std::optional<double> (Row::*ratio)() 
 }
 
 }  // namespace
+
+bool open_json(const std::string& path, std::ofstream& file) {
+  if (path.empty()) return true;
+  file.open(path);
+  if (!file) std::cerr << "partita_bench: cannot write " << path << '\n';
+  return file.good();
+}
 
 Json machine_json(const Machine& machine) {
   return {{"date", machine.date},
