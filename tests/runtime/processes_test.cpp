@@ -78,7 +78,9 @@ TEST(fork_process, DISABLED_after_the_first_use) {
   auto list = sessions();
   EXPECT_TRUE(in_child([&] {
     expect_to_run(list);
+#ifndef __SANITIZE_THREAD__  // whose runtime lets the child of a process with threads start none
     std::thread([&] { expect_to_run(list); }).join();  // a thread of the child's own may have a team again
+#endif
   }));
   expect_to_run(list);
 }
