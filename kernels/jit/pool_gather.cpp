@@ -20,9 +20,7 @@ namespace {
 
 using Xbyak::Opmask;
 using Xbyak::Reg64;
-using Xbyak::RegExp;
 using Xbyak::Xmm;
-using Xbyak::Ymm;
 
 constexpr int kLeastRegisters = 4;
 
