@@ -10,7 +10,6 @@
 namespace partita::jit {
 namespace {
 
-using Xbyak::Reg64;
 using Xbyak::Xmm;
 using Xbyak::Ymm;
 using Xbyak::Zmm;

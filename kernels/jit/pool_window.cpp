@@ -18,7 +18,6 @@
 namespace partita::jit {
 namespace {
 
-using Xbyak::Reg64;
 using Xbyak::Xmm;
 
 constexpr int kBest = 0, kTap = 1, kWinners = 2, kLeastRegisters = 4;
