@@ -175,4 +175,12 @@ const char* refuse_expansion(const Expr& expr, const Problem&) {
 
 Lanes expanded(const Expr& expr, const Problem& problem) { return Expander(expr, problem).run(); }
 
+Lanes expanded_front(Expr front, const Problem& problem) {
+  ExprBuilder(front).store(0, front.result);
+  Problem types;
+  types.in = problem.in;
+  types.out = {{Dtype::f32, {}, {}, 0}};
+  return expanded(front, types);
+}
+
 }  // namespace partita::jit

@@ -13,4 +13,7 @@ const char* refuse_expansion(const Expr& expr, const Problem& problem);
 /// Same meaning as the interpreter's; only where refuse_expansion has no reason.
 Lanes expanded(const Expr& expr, const Problem& problem);
 
+/// Of a front expression over the problem's inputs; its result is stored as f32, as output 0.
+Lanes expanded_front(Expr front, const Problem& problem);
+
 }  // namespace partita::jit

@@ -19,15 +19,6 @@ namespace {
 
 PoolGeometry geometry(const Problem& p) { return with_three_axes(pool_geometry(p, p.out[0].dims, p.in[0].dims)); }
 
-/// Its result is stored.
-Lanes stored(Expr front, const Problem& problem) {
-  ExprBuilder(front).store(0, front.result);
-  Problem types;
-  types.in = problem.in;
-  types.out = {{Dtype::f32, {}, {}, 0}};
-  return expanded(front, types);
-}
-
 }  // namespace
 
 bool ChannelGather::fits(const Problem& p) {
@@ -76,7 +67,7 @@ GatherShape ChannelGather::shape(const Problem& problem) const {
   const Expr front = front_expression(problem), back = back_expression(problem);
   made.front_in = loaded_operands(front);
   made.back_in = loaded_operands(back);
-  made.front = stored(front, problem);
+  made.front = expanded_front(front, problem);
   made.back = expanded(back, problem);
   return made;
 }

@@ -26,15 +26,6 @@ constexpr int64_t kMostTaps = 16;
 constexpr int64_t kLeastChannels = 8;
 constexpr size_t kMostStreams = 64;
 
-/// Its result is stored.
-Lanes stored(Expr front, const Problem& problem) {
-  ExprBuilder(front).store(0, front.result);
-  Problem types;
-  types.in = problem.in;
-  types.out = {{Dtype::f32, {}, {}, 0}};
-  return expanded(front, types);
-}
-
 size_t streams_of(const PoolPlan& p) {
   return p.front_in.size() + static_cast<size_t>(p.tap_rows()) * (1 + p.back_in.size() + p.out.size());
 }
@@ -55,7 +46,7 @@ WindowKernel::WindowKernel(Isa isa, const PoolPlan& plan, const Problem& problem
   const auto never = [](int) { return false; };
   const int taken = gradients_ + together_, middle = taken + (wide() ? 2 * kLeastRegisters : kLeastRegisters);
   const int spill_at = (static_cast<int>(streams_.size()) * 8 + 63) / 64 * 64;
-  Body front(*this, stored(p_.front, problem), {taken, middle, rsp + spill_at}, never);
+  Body front(*this, expanded_front(p_.front, problem), {taken, middle, rsp + spill_at}, never);
   const int back_at = spill_at + front.spill_slots() * 64;
   Body back(*this, expanded(p_.back, problem), {middle, value_registers(), rsp + back_at}, never);
   push(rbp);

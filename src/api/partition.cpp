@@ -63,8 +63,7 @@ Status execute_alone(const CompiledForm& form, const stream& on, std::span<const
     for (const ShapeCheck& check : form.executable->checks)
       for (const tensor& t : inputs)
         if (t.desc.id == check.tensor) constants.emplace_back(*find(form.inputs, check.tensor), t.data);
-    PT_ASSIGN(const Compiled compiled,
-              compile(*form.partition, {form.inputs, form.outputs, constants}, 1, on.on()));
+    PT_ASSIGN(const Compiled compiled, compile(*form.partition, {form.inputs, form.outputs, constants}, 1, on.on()));
     alone = compiled.executable;
     const std::lock_guard lock(form.making_alone);
     form.alone = alone;

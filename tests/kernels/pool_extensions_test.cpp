@@ -50,18 +50,9 @@ Geometry random_windows(Random& random, bool dilated) {
 TensorDesc view(Dtype dtype, const Dims& dims, bool channel_last, Random& random) {
   const int64_t kind = random.whole(0, 5);
   if (kind == 0) return scattered_desc(dtype, dims, random);
-  TensorDesc desc = dense_desc(dtype, dims);
-  if (kind != 1 || dims.size() < 3) return desc;
+  if (kind != 1 || dims.size() < 3) return dense_desc(dtype, dims);
+  TensorDesc desc = other_format_desc(dtype, dims, channel_last);
   desc.offset = 5;
-  Dims other = dims;  // the channels move to the other end
-  const int from = channel_last ? dims.size() - 1 : 1, to = channel_last ? 1 : dims.size() - 1;
-  other.erase(from);
-  other.insert(to, dims[from]);
-  Dims strides = dense_desc(dtype, other).strides;
-  const int64_t channel = strides[to];
-  strides.erase(to);
-  strides.insert(from, channel);
-  desc.strides = strides;
   return desc;
 }
 

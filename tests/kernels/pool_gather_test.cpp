@@ -24,18 +24,7 @@ struct Sizes {
 /// Dense, or dense in the other data format's memory order.
 TensorDesc dense_view(Dtype dtype, const Sizes& s, const std::vector<int64_t>& spatial, bool swapped) {
   const Dims dims = activation_dims(s.batch, s.channels, spatial, s.channel_last);
-  TensorDesc desc = dense_desc(dtype, dims);
-  if (!swapped) return desc;
-  const int from = s.channel_last ? dims.size() - 1 : 1, to = s.channel_last ? 1 : dims.size() - 1;
-  Dims other = dims;
-  other.erase(from);
-  other.insert(to, dims[from]);
-  Dims strides = dense_desc(dtype, other).strides;
-  const int64_t channel = strides[to];
-  strides.erase(to);
-  strides.insert(from, channel);
-  desc.strides = strides;
-  return desc;
+  return swapped ? other_format_desc(dtype, dims, s.channel_last) : dense_desc(dtype, dims);
 }
 
 struct Gradient {

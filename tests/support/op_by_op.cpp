@@ -28,14 +28,15 @@ std::string steps_of(const compiled_partition& compiled) {
   return text;
 }
 
-double element(const Storage& s, int64_t index) {
+double element(const logical_tensor& desc, const void* data, int64_t index) {
   int64_t at = 0;
-  for (int d = s.desc.rank() - 1; d >= 0; --d) {
-    at += index % s.desc.dims[d] * s.desc.strides[d];
-    index /= s.desc.dims[d];
+  for (int d = desc.rank() - 1; d >= 0; --d) {
+    at += index % desc.dims[d] * desc.strides[d];
+    index /= desc.dims[d];
   }
-  return load_as_double(s.data.get(), s.desc.dtype, at);
+  return load_as_double(data, desc.dtype, at);
 }
+double element(const Storage& s, int64_t index) { return element(s.desc, s.data.get(), index); }
 
 /// Neither zeros nor NaN have a sign to agree on (docs/numerics.md).
 std::string value_difference(const Storage& got, const Storage& expected) {
@@ -90,14 +91,7 @@ class GraphRun {
       if (wrong.empty()) continue;
       for (const tensor& t : bound.inputs) {
         fprintf(stderr, "in %s:", t.desc.text().c_str());
-        for (int64_t i = 0; i < t.desc.elements() && i < 20; ++i) {
-          int64_t at = 0, k = i;
-          for (int d = t.desc.rank() - 1; d >= 0; --d) {
-            at += k % t.desc.dims[d] * t.desc.strides[d];
-            k /= t.desc.dims[d];
-          }
-          fprintf(stderr, " %.9g", load_as_double(t.data, t.desc.dtype, at));
-        }
+        for (int64_t i = 0; i < t.desc.elements() && i < 20; ++i) fprintf(stderr, " %.9g", element(t.desc, t.data, i));
         fprintf(stderr, "\n");
       }
       return fail(Code::runtime_error, str(name_of(p), " gives tensor ", id, " (", got.desc.text(),

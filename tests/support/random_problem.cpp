@@ -83,6 +83,19 @@ TensorDesc dense_desc(Dtype dtype, const Dims& dims) {
   return desc;
 }
 
+TensorDesc other_format_desc(Dtype dtype, const Dims& dims, bool channel_last) {
+  Dims other = dims;  // the channels move to the other end
+  const int from = channel_last ? dims.size() - 1 : 1, to = channel_last ? 1 : dims.size() - 1;
+  other.erase(from);
+  other.insert(to, dims[from]);
+  TensorDesc desc = dense_desc(dtype, dims);
+  desc.strides = dense_desc(dtype, other).strides;
+  const int64_t channel = desc.strides[to];
+  desc.strides.erase(to);
+  desc.strides.insert(from, channel);
+  return desc;
+}
+
 TensorDesc scattered_desc(Dtype dtype, const Dims& dims, Random& random) {
   TensorDesc desc{.dtype = dtype, .dims = dims, .strides = dims, .offset = random.whole(0, 3)};
   std::vector<int> order(static_cast<size_t>(dims.size()));

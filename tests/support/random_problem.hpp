@@ -17,6 +17,8 @@ namespace partita::test {
 Problem problem_for(StepKind step, OpKind op);
 /// Row-major, no gaps.
 TensorDesc dense_desc(Dtype dtype, const Dims& dims);
+/// Dense in the memory order of the other data format: of NCX where `channel_last`, else of NXC.
+TensorDesc other_format_desc(Dtype dtype, const Dims& dims, bool channel_last);
 /// Axes in random order in memory, with gaps and an offset.
 TensorDesc scattered_desc(Dtype dtype, const Dims& dims, Random& random);
 /// One of the two, dense twice as often.
