@@ -28,6 +28,8 @@ void Emitter::broadcast_bits(Xmm dst, int32_t bits) {
   vbroadcastss(dst, constant(bits));
 }
 
+Xbyak::Address Emitter::pattern(const std::vector<int32_t>& numbers) { return ptr[rip + patterns_[numbers]]; }
+
 void Emitter::emit_constants() {
   align(4);
   for (auto& [bits, label] : constants_) {
@@ -38,6 +40,11 @@ void Emitter::emit_constants() {
   for (auto& [bits, label] : vectors_) {
     L(label);
     for (int i = 0; i < lanes(); ++i) dd(static_cast<uint32_t>(bits));
+  }
+  if (!patterns_.empty()) align(64);
+  for (auto& [numbers, label] : patterns_) {
+    L(label);
+    for (int32_t number : numbers) dd(static_cast<uint32_t>(number));
   }
   if (lane_numbers_used_) {
     align(64);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "kernels/jit/code_memory.hpp"
 #include "kernels/jit/lanes.hpp"
@@ -42,8 +43,12 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   enum class Walk : uint8_t { same, next };
   /// Loads `count` <= lanes() elements at `address` (register expression) as f32, or as s32 where that is their type.
   void load(Xbyak::Xmm dst, Dtype dtype, Walk walk, const Xbyak::RegExp& address, int count);
-  /// Converts and stores `count` elements; `streaming` bypasses the caches (address aligned to the bytes stored).
+  /// Converts and stores `count` elements; `streaming` bypasses the caches (address aligned to the bytes stored, or to
+  /// a piece of stream_in_pieces).
   void store(Xbyak::Xmm value, Dtype dtype, bool integer, const Xbyak::RegExp& address, int count, bool streaming);
+  /// From here on streaming stores go in pieces of 16 or 32 bytes, each aligned to itself, where a vector is wider;
+  /// parts of a vector that are whole pieces are streamed, too. Stores then use scratch 0 besides.
+  void stream_in_pieces(int bytes) { stream_piece_ = bytes; }
   /// acc = fold(acc, value) in the first `count` lanes. Uses all scratch but 2.
   void fold_into(Xbyak::Xmm acc, Xbyak::Xmm value, Fold fold, int count);
   /// The f32 at `address` = fold(itself, all lanes of acc). Changes acc; uses all scratch but 2.
@@ -59,6 +64,8 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   static bool stores(Dtype dtype);
   static bool casts(Dtype dtype);
 
+  /// A whole vector of numbers, one a lane, as an instruction's last operand.
+  Xbyak::Address pattern(const std::vector<int32_t>& numbers);
   /// Where the numbers 0, 1, 2, .. lie, one a lane.
   Xbyak::Label& lane_numbers() { return lane_numbers_used_ = true, lane_numbers_; }
 
@@ -82,6 +89,10 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   void narrow_f8(Xbyak::Xmm v, Dtype dtype);
   void round_to_bf16(Xbyak::Xmm v);
   void store_halves(Xbyak::Xmm packed, const Xbyak::RegExp& address, int count, bool streaming);
+  bool in_pieces(int bytes, bool streaming) const {
+    return streaming && stream_piece_ > 0 && bytes % stream_piece_ == 0;
+  }
+  void stream(Xbyak::Xmm v, const Xbyak::RegExp& address, int bytes);
   void to_integer(Xbyak::Xmm v, Dtype dtype);
   void to_s32(Xbyak::Xmm v);
   void is_not_zero(Xbyak::Xmm v);
@@ -92,10 +103,12 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   Xbyak::Xmm low(Xbyak::Xmm v) const { return Xbyak::Xmm(v.getIdx()); }
 
   bool wide_;
+  int stream_piece_ = 0;                       // 0: whole vectors
   bool converts_bf16_;                         // AVX512_BF16
   std::map<int32_t, Xbyak::Label> constants_;  // one lane each
   std::map<int32_t, Xbyak::Label> vectors_;    // AVX2 has no operands that repeat a lane
-  Xbyak::Label masks_;                         // eight lanes of ones, eight of zeros
+  std::map<std::vector<int32_t>, Xbyak::Label> patterns_;
+  Xbyak::Label masks_;  // eight lanes of ones, eight of zeros
   Xbyak::Label lane_numbers_;
   bool masks_used_ = false, lane_numbers_used_ = false;
 };

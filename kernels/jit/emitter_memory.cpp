@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loads and stores of every element type, whole vectors and parts of them; nothing outside the named elements is
 // touched.
+#include <algorithm>
 #include <bit>
 
 #include "kernels/jit/emitter.hpp"
@@ -180,6 +181,11 @@ void Emitter::store(Xmm value, Dtype dtype, bool integer, const RegExp& address,
 void Emitter::store_bytes(Xmm v, int bytes, const RegExp& address, int count, bool streaming) {
   const bool part = count < lanes();
   const auto to = ptr[address];
+  if (bytes == 4 && in_pieces(count * 4, streaming)) return stream(v, address, count * 4);
+  if (wide_ && bytes == 2 && in_pieces(count * 2, streaming)) {
+    vpmovdw(half(scratch(3)), v);
+    return stream(half(scratch(3)), address, count * 2);
+  }
   if (wide_) {
     if (part) use_mask(count);
     if (bytes == 4) return part ? vmovups(to | k1, v) : streaming ? vmovntps(to, v) : vmovups(to, v);
@@ -211,12 +217,32 @@ void Emitter::store_bytes(Xmm v, int bytes, const RegExp& address, int count, bo
 /// Stores `count` elements of 16 bits that lie side by side.
 void Emitter::store_halves(Xmm packed, const RegExp& address, int count, bool streaming) {
   const auto to = ptr[address];
+  if (in_pieces(count * 2, streaming)) return stream(packed, address, count * 2);
   if (count == lanes()) return streaming ? vmovntdq(to, packed) : vmovups(to, packed);
   if (wide_) {
     use_mask(count);
     return vmovdqu16(to | k1, packed);
   }
   for (int j = 0; j < count; ++j) vpextrw(ptr[address + 2 * j], packed, static_cast<uint8_t>(j));
+}
+
+/// The vector's first `bytes` bytes, as large pieces as may be.
+void Emitter::stream(Xmm v, const RegExp& address, int bytes) {
+  const Xmm upper = v.getIdx() == scratch(3).getIdx() ? scratch(0) : scratch(3);
+  for (int at = 0; at < bytes;) {
+    const int left = std::min(bytes - at, stream_piece_);
+    const bool halves = left >= 32;
+    const auto part = static_cast<uint8_t>(at / (halves ? 32 : 16));
+    const Xmm from = at == 0 ? v : upper;
+    if (at > 0 && wide_)
+      halves ? vextractf32x8(Xbyak::Ymm(upper.getIdx()), Xbyak::Zmm(v.getIdx()), part)
+             : vextractf32x4(low(upper), Xbyak::Zmm(v.getIdx()), part);
+    else if (at > 0)
+      vextractf128(low(upper), Xbyak::Ymm(v.getIdx()), part);
+    const auto to = ptr[address + at];
+    halves ? vmovntps(to, Xbyak::Ymm(from.getIdx())) : vmovntps(to, low(from));
+    at += halves ? 32 : 16;
+  }
 }
 
 }  // namespace partita::jit

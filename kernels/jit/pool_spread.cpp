@@ -45,7 +45,7 @@ SpreadKernel::SpreadKernel(Isa isa, const SpreadShape& shape) : Emitter(isa), sh
   for (size_t k = saved.size(); k-- > 0;) pop(saved[k]);
   vzeroupper();
   ret();
-  emit_patterns();
+  emit_constants();
   entry_ = reinterpret_cast<void (*)(const SpreadCall*)>(reinterpret_cast<uintptr_t>(finish()));
 }
 
@@ -308,16 +308,5 @@ void SpreadKernel::emit_winner_vector(int64_t j, const Xmm& sum) {
 }
 
 Ymm SpreadKernel::perm(const Xmm& v) const { return wide() ? Ymm(Zmm(v.getIdx())) : Ymm(v.getIdx()); }
-
-Xbyak::Address SpreadKernel::pattern(const Pattern& values) { return ptr[rip + patterns_[values]]; }
-
-void SpreadKernel::emit_patterns() {
-  emit_constants();
-  align(64);
-  for (auto& [values, label] : patterns_) {
-    L(label);
-    for (int32_t value : values) dd(static_cast<uint32_t>(value));
-  }
-}
 
 }  // namespace partita::jit

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <map>
 #include <vector>
 
 #include "kernels/jit/emitter.hpp"
@@ -62,7 +61,7 @@ class SpreadKernel : private Emitter {
   static constexpr int64_t kMostVectors = 8;  ///< of a step
 
  private:
-  using Pattern = std::vector<int32_t>;  // of whole vectors: one number a lane
+  using Pattern = std::vector<int32_t>;
   int64_t tap_of(int64_t cell, int64_t back) const;
   int64_t window_of(int64_t cell) const { return (shape_.lead + cell) / shape_.stride; }
   void emit_planes();
@@ -76,14 +75,11 @@ class SpreadKernel : private Emitter {
   void emit_vector(int64_t j, const Xbyak::Xmm& sum, bool& started);
   void emit_winner_vector(int64_t j, const Xbyak::Xmm& sum);
   void add_channels(const Xbyak::Xmm& sum, int64_t tap, int64_t at, bool& started);
-  Xbyak::Address pattern(const Pattern& values);
-  void emit_patterns();
   Xbyak::Ymm perm(const Xbyak::Xmm& v) const;
   int64_t bytes() const { return vector_bytes(); }
 
   SpreadShape shape_;
   int most_covers_ = 0;
-  std::map<Pattern, Xbyak::Label> patterns_;
   void (*entry_)(const SpreadCall*) = nullptr;
 };
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of maximum poolings whose windows cover each cell once: against the reference, with ties and NaN, and with
-// expressions around them against the same problem without.
+// Gradients of poolings whose windows cover each cell once: against the reference, with ties and NaN, with expressions
+// around them against the same problem without, and streamed in every way.
 #include "kernels/jit/pool_window.hpp"
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
@@ -17,11 +20,22 @@
 namespace partita::test {
 namespace {
 
-Problem whole_windows(Dtype dtype, Random& random) {
+struct Wanted {
+  bool maximum, channel_last;
+};
+
+Wanted any_kind(Random& random) { return {random.coin(), random.coin()}; }
+
+/// Rows are long enough for vectors, whichever way these go.
+Problem whole_windows(Dtype dtype, Wanted wanted, Random& random) {
   Geometry g;
   const int64_t axes = random.whole(1, 3);
+  const int64_t channels =
+      wanted.channel_last ? random.pick<int64_t>({1, 3, 6, 7, 8, 13, 16, 31, 32, 40, 70}) : random.whole(1, 5);
+  const bool across = wanted.channel_last && channels >= 8;
   for (int64_t i = 0; i < axes; ++i) {
-    const int64_t kernel = random.whole(1, axes == 1 ? 6 : axes == 2 ? 4 : 2), narrow = random.whole(1, 5);
+    const int64_t kernel = random.whole(1, axes == 1 ? 6 : axes == 2 ? 4 : 2);
+    const int64_t narrow = i + 1 < axes || across ? random.whole(1, 5) : random.whole(8, 70);
     g.wide.push_back(narrow * kernel);
     g.narrow.push_back(narrow);
     g.kernel.push_back(kernel);
@@ -30,14 +44,17 @@ Problem whole_windows(Dtype dtype, Random& random) {
     g.pads_begin.push_back(0);
     g.pads_end.push_back(0);
   }
-  Problem p = problem_for(StepKind::max_pool_backward, OpKind::MaxPoolBackward);
-  p.attrs = window_attrs(g, true);
+  Problem p = wanted.maximum ? problem_for(StepKind::max_pool_backward, OpKind::MaxPoolBackward)
+                             : problem_for(StepKind::pool_backward, OpKind::AvgPoolBackward);
+  p.attrs = window_attrs(g, wanted.channel_last);
   p.attrs.set(Attr::kernel, g.kernel);
-  const int64_t batch = random.whole(1, 3), channels = random.pick<int64_t>({8, 13, 16, 24, 31, 32, 40, 70});
+  if (!wanted.maximum) p.attrs.set(Attr::exclude_pad, random.coin());
+  const int64_t batch = random.whole(1, 3);
   const auto tensor = [&](const std::vector<int64_t>& spatial) {
-    return dense_desc(dtype, activation_dims(batch, channels, spatial, true));
+    return dense_desc(dtype, activation_dims(batch, channels, spatial, wanted.channel_last));
   };
-  p.in = {tensor(g.wide), tensor(g.narrow)};
+  p.in = {tensor(g.narrow)};
+  if (wanted.maximum) p.in.insert(p.in.begin(), tensor(g.wide));
   p.out = {tensor(g.wide)};
   return p;
 }
@@ -45,80 +62,137 @@ Problem whole_windows(Dtype dtype, Random& random) {
 TEST(pool_window, gradients_are_those_of_the_reference) {
   constexpr float kInf = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
   for (const Isa isa : generated_isas())
-    for (uint64_t seed = 1; seed <= 80; ++seed) {
+    for (uint64_t seed = 1; seed <= 160; ++seed) {
       Random random(seed);
-      const Problem p = whole_windows(random.pick({Dtype::f32, Dtype::bf16, Dtype::f16}), random);
+      const Problem p = whole_windows(random.pick({Dtype::f32, Dtype::bf16, Dtype::f16}), any_kind(random), random);
       SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
       ASSERT_TRUE(jit::WindowPool::fits(p));
       std::vector<Buffer> in;
-      in.push_back(random_buffer(p.in[0], random));
-      in.push_back(random_buffer(p.in[1], random));
-      if (random.coin())
+      for (const TensorDesc& desc : p.in) in.push_back(random_buffer(desc, random));
+      if (p.in.size() > 1 && random.coin())
         for (int64_t i = 0; i < elements(p.in[0].dims); ++i)
           store_from_double(in[0].data(), p.in[0].dtype, i, random.pick({-kInf, -kInf, kNan, kInf, 0.0f, 0.0f, 1.0f}));
       const Kernel* row = generated_row(p.step, isa);
       ASSERT_NE(row, nullptr);
-      EXPECT_EQ(byte_difference(run_kernel(*row, p, in, 2), reference_results(p, in)), "");
+      const auto got = run_kernel(*row, p, in, 2), expected = reference_results(p, in);
+      if (p.in.size() > 1)
+        EXPECT_EQ(byte_difference(got, expected), "");
+      else  // a reciprocal instead of a division
+        EXPECT_EQ(difference(got[0], expected[0], tolerance_of(p.out[0].dtype)), "");
       if (HasFailure()) return;
     }
 }
 
-/// front: the gradient times an operand; back: a second operand decides what stays, which is stored twice.
+/// front: the gradient times an operand; back: a second operand, which for a maximum is compared with the source, else
+/// with zero, decides what stays, which is stored twice.
 TEST(pool_window, expressions_are_computed_in_the_same_step) {
   for (const Isa isa : generated_isas())
-    for (uint64_t seed = 1; seed <= 60; ++seed) {
+    for (uint64_t seed = 1; seed <= 120; ++seed) {
       Random random(seed);
-      const Problem plain = whole_windows(Dtype::f32, random);
+      const Wanted kind = any_kind(random);
+      const Problem plain = whole_windows(Dtype::f32, kind, random);
       Problem p = plain;
       SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
-      p.ports_in = 2;
+      const int gradient = kind.maximum ? 1 : 0, scale = gradient + 1, other = gradient + 2;
+      p.ports_in = scale;
       p.ports_out = 1;
-      p.in.push_back(plain.in[1]);
-      p.in.push_back(dense_desc(Dtype::bf16, plain.in[0].dims));
+      p.in.push_back(plain.in[static_cast<size_t>(gradient)]);
+      p.in.push_back(dense_desc(Dtype::bf16, plain.out[0].dims));
       p.out.push_back(dense_desc(Dtype::bf16, plain.out[0].dims));
       ExprBuilder front(p.front);
-      p.front.result = front.mul(front.load(1), front.load(2));
+      p.front.result = front.mul(front.load(gradient), front.load(scale));
       ExprBuilder back(p.back);
-      const auto kept = back.select(back.gt(back.load(3), back.load(0)), back.skeleton(), back.constant(0));
+      const auto bound = kind.maximum ? back.load(0) : back.constant(0);
+      const auto kept = back.select(back.gt(back.load(other), bound), back.skeleton(), back.constant(0));
       back.store(0, kept);
       back.store(1, kept);
       std::vector<Buffer> in;
       for (const TensorDesc& desc : p.in) in.push_back(random_buffer(desc, random));
       std::vector<Buffer> prepared;
-      prepared.push_back(nan_buffer(plain.in[0]));
-      for (int64_t i = 0; i < elements(plain.in[0].dims); ++i)
-        store_from_double(prepared[0].data(), Dtype::f32, i, in[0].get(i));
-      prepared.push_back(nan_buffer(plain.in[1]));
-      for (int64_t i = 0; i < elements(plain.in[1].dims); ++i)
-        store_from_double(prepared[1].data(), Dtype::f32, i, static_cast<float>(in[1].get(i) * in[2].get(i)));
+      for (int k = 0; k <= gradient; ++k) {
+        const auto at = static_cast<size_t>(k);
+        prepared.push_back(nan_buffer(plain.in[at]));
+        for (int64_t i = 0; i < elements(plain.in[at].dims); ++i)
+          store_from_double(
+              prepared[at].data(), Dtype::f32, i,
+              k < gradient ? in[at].get(i) : static_cast<float>(in[at].get(i) * in[static_cast<size_t>(scale)].get(i)));
+      }
       const auto pooled = reference_results(plain, prepared);
       const Kernel* row = generated_row(p.step, isa);
       ASSERT_NE(row, nullptr);
       const auto got = run_kernel(*row, p, in, 2);
       for (int64_t i = 0; i < elements(plain.out[0].dims); ++i) {
-        const double value = in[3].get(i) > in[0].get(i) ? pooled[0].get(i) : 0;
-        ASSERT_EQ(got[0].get(i), value) << "element " << i;
+        const bool stays = in[static_cast<size_t>(other)].get(i) > (kind.maximum ? in[0].get(i) : 0);
+        const double value = stays ? pooled[0].get(i) : 0;
+        ASSERT_NEAR(got[0].get(i), value, kind.maximum ? 0 : std::abs(value) / (1 << 22)) << "element " << i;
         ASSERT_NEAR(got[1].get(i), value, std::abs(value) / 128) << "element " << i;
       }
     }
 }
 
+/// Rows of whole cache lines, of halves and of quarters of them; the same bytes as without streaming.
+TEST(pool_window, streamed_pieces_make_whole_rows) {
+  for (const Isa isa : generated_isas())
+    for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16})
+      for (const int64_t narrow : {32, 28, 20})
+        for (const bool maximum : {false, true}) {
+          Random random(static_cast<uint64_t>(narrow));
+          constexpr int64_t kRows = 5;
+          const int64_t each = bits_of(dtype) / 8, row_bytes = 2 * narrow * each;
+          Problem p = maximum ? problem_for(StepKind::max_pool_backward, OpKind::MaxPoolBackward)
+                              : problem_for(StepKind::pool_backward, OpKind::AvgPoolBackward);
+          Geometry g;
+          g.kernel = g.strides = {2, 2};
+          g.dilations = {1, 1};
+          g.pads_begin = g.pads_end = {0, 0};
+          p.attrs = window_attrs(g, false);
+          p.attrs.set(Attr::kernel, g.kernel);
+          if (!maximum) p.attrs.set(Attr::exclude_pad, true);
+          p.out = {dense_desc(dtype, activation_dims(1, 1, {2 * kRows, 2 * narrow}, false))};
+          p.in = {dense_desc(dtype, activation_dims(1, 1, {kRows, narrow}, false))};
+          if (maximum) p.in.insert(p.in.begin(), p.out[0]);
+          SCOPED_TRACE(str(name_of(isa), " ", text_of(p)));
+          std::vector<Buffer> in;
+          for (const TensorDesc& desc : p.in) in.push_back(random_buffer(desc, random));
+          const jit::PoolPlan plan(p);
+          const auto run = [&](int piece, std::byte* out) {
+            std::vector<const void*> addresses;
+            if (maximum)
+              for (int64_t row : {0, 1}) addresses.push_back(static_cast<std::byte*>(in[0].data()) + row * row_bytes);
+            addresses.push_back(in.back().data());
+            for (int64_t row : {0, 1}) addresses.push_back(out + row * row_bytes);
+            jit::WindowKernel(isa, plan, p, piece)({addresses.data(), kRows});
+          };
+          struct alignas(64) Line {
+            std::array<std::byte, 64> bytes;
+          };
+          const auto bytes = static_cast<size_t>(2 * kRows * row_bytes);
+          std::vector<Line> kept(bytes / 64 + 2), streamed(kept.size());
+          run(0, kept[0].bytes.data());
+          run(static_cast<int>(std::gcd(64, row_bytes)), streamed[0].bytes.data());
+          EXPECT_EQ(std::memcmp(kept.data(), streamed.data(), kept.size() * 64), 0);
+        }
+}
+
 /// Windows that overlap, leave cells out or hang over go another way.
 TEST(pool_window, other_windows_do_not_fit) {
-  Random random(7);
-  Problem p = whole_windows(Dtype::f32, random);
-  const Problem whole = p;
-  const size_t axes = static_cast<size_t>(p.in[0].dims.size()) - 2;
-  ASSERT_TRUE(jit::WindowPool::fits(p));
-  for (const Attr attr : {Attr::kernel, Attr::strides, Attr::pads_begin}) {
-    p = whole;
-    std::vector<int64_t> list(axes);
-    for (size_t i = 0; i < axes; ++i) {
-      const Dims given = p.attrs.dims(attr);
-      list[i] = given[static_cast<int>(i)] + 1;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Random random(seed);
+    const Wanted kind = any_kind(random);
+    const Problem whole = whole_windows(Dtype::f32, kind, random);
+    SCOPED_TRACE(str("seed ", seed, ": ", text_of(whole)));
+    const size_t axes = static_cast<size_t>(whole.out[0].dims.size()) - 2;
+    ASSERT_TRUE(jit::WindowPool::fits(whole));
+    for (const Attr attr : {Attr::kernel, Attr::strides, Attr::pads_begin}) {
+      Problem p = whole;
+      std::vector<int64_t> list(axes);
+      for (size_t i = 0; i < axes; ++i) {
+        const Dims given = p.attrs.dims(attr);
+        list[i] = given[static_cast<int>(i)] + 1;
+      }
+      p.attrs.set(attr, list);
+      EXPECT_FALSE(jit::WindowPool::fits(p)) << static_cast<int>(attr);
     }
-    p.attrs.set(attr, list);
-    EXPECT_FALSE(jit::WindowPool::fits(p)) << static_cast<int>(attr);
   }
 }
 

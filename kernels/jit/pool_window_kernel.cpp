@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+// Code of whole windows: rdi call, rcx the group's first channel or element of windows, along x r9 its first element of
+// cells, r8 steps left, rax and rdx for a moment; the stack holds the operands' places. Vectors: the best tap, a tap,
+// the winners' numbers, the gradients, source cells (AVX2: where
+// the gradient will be) or later both of them spread, then those of front and of back.
+#include "kernels/jit/pool_window_kernel.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "kernels/jit/channel_groups.hpp"
+#include "kernels/jit/expand.hpp"
+#include "src/base/dtype.hpp"
+
+namespace partita::jit {
+namespace {
+
+using Xbyak::RegExp;
+using Xbyak::Xmm;
+using Xbyak::Ymm;
+using Xbyak::Zmm;
+
+constexpr int64_t kMostTogether = 4;
+constexpr int kBest = 0, kTap = 1, kFirst = 2, kLeastRegisters = 4;
+constexpr int kMostTaken = 16;  ///< registers, without those of front and back
+constexpr uint8_t kOrdered = 0x07, kNotGreaterEqual = 0x19;
+
+}  // namespace
+
+size_t WindowKernel::streams_of(const PoolPlan& p) {
+  return p.front_in.size() +
+         static_cast<size_t>(p.tap_rows()) * ((p.maximum ? 1 : 0) + p.back_in.size() + p.out.size());
+}
+
+WindowKernel::WindowKernel(Isa isa, const PoolPlan& plan, const Problem& problem, int piece)
+    : Emitter(isa),
+      p_(plan),
+      streaming_(piece > 0),
+      along_x_(along_x(plan)),
+      inner_(inner_of(plan)),
+      whole_(along_x_ ? static_cast<int>(lanes() / inner_ * inner_) : lanes()),
+      together_(vectors_together()),
+      winners_(kFirst),
+      gradients_(p_.maximum ? winners_ + together_ : 0),
+      cells_(wide() ? gradients_ + together_ : gradients_) {
+  if (piece > 0 && piece < 64) stream_in_pieces(piece);
+  add_streams();
+  const auto never = [](int) { return false; };
+  int taken = gradients_ + together_;
+  if (p_.maximum && interleaved() && wide()) taken += spreads_once() ? 2 * cells_together() : static_cast<int>(width());
+  const int middle = taken + (wide() && taken <= kMostTaken - kLeastRegisters ? 2 * kLeastRegisters : kLeastRegisters);
+  const int spill_at = (static_cast<int>(streams_.size()) * 8 + 63) / 64 * 64;
+  Body front(*this, expanded_front(p_.front, problem), {taken, middle, rsp + spill_at}, never);
+  const int back_at = spill_at + front.spill_slots() * 64;
+  Body back(*this, expanded(p_.back, problem), {middle, value_registers(), rsp + back_at}, never);
+  push(rbp);
+  mov(rbp, rsp);
+  sub(rsp, back_at + back.spill_slots() * 64);
+  and_(rsp, -64);
+  mov(rax, ptr[rdi + offsetof(WindowCall, addresses)]);
+  for (size_t k = 0; k < streams_.size(); ++k) {
+    mov(rdx, ptr[rax + 8 * static_cast<int>(k)]);
+    mov(slot(k), rdx);
+  }
+  mov(r8, ptr[rdi + offsetof(WindowCall, steps)]);
+  const BodyHooks none;
+  front.emit_constants();
+  back.emit_constants();
+  front.emit_row_values(none);
+  back.emit_row_values(none);
+  emit_step(front, back);
+  vzeroupper();
+  mov(rsp, rbp);
+  pop(rbp);
+  ret();
+  emit_constants();
+  entry_ = reinterpret_cast<void (*)(const WindowCall*)>(reinterpret_cast<uintptr_t>(finish()));
+}
+
+/// Rows that are stored one after the other make whole cache lines, wherever they begin.
+int WindowKernel::vectors_together() const {
+  if (!wide()) return 1;
+  if (!along_x_) return 2;
+  const int64_t row = (elements() + whole_ - 1) / whole_;
+  return row <= kMostTogether ? static_cast<int>(row) : 1;
+}
+
+void WindowKernel::add_streams() {
+  const auto add = [&](const PoolOperand& o, bool cells) {
+    const int64_t step = along_x_ ? o.y * (cells ? p_.g.strides[1] : 1) : o.x * (cells ? p_.g.strides[2] : 1);
+    streams_.push_back({&o, step});
+  };
+  for (int64_t r = 0; r < tap_rows() && p_.maximum; ++r) add(p_.in[0], true);
+  for (int k : p_.front_in) add(p_.in[static_cast<size_t>(k)], false);
+  for (int64_t r = 0; r < tap_rows(); ++r)
+    for (int k : p_.back_in) add(p_.in[static_cast<size_t>(k)], true);
+  for (int64_t r = 0; r < tap_rows(); ++r)
+    for (const PoolOperand& o : p_.out) add(o, true);
+}
+
+/// Averages along x make one row of cells after the other: memory likes it, and windows that are read
+/// once more come from the nearest cache.
+void WindowKernel::emit_step(Body& front, Body& back) {
+  Xbyak::Label step;
+  align(16);
+  L(step);
+  const auto groups = [&](int64_t first, int64_t end) {
+    emit_channel_groups(*this, elements(), together_, whole_, [&](int vectors, int last) {
+      const Group group{vectors, last, whole_};
+      if (along_x_) imul(r9, rcx, static_cast<int>(width()));
+      emit_gradients(front, group);
+      if (p_.maximum && spreads_once()) spread_winners(group);
+      for (int64_t row = first; row < end; ++row) emit_cells(back, group, row);
+    });
+  };
+  if (p_.maximum || !along_x_)
+    groups(0, tap_rows());
+  else
+    for (int64_t row = 0; row < tap_rows(); ++row) groups(row, row + 1);
+  for (size_t k = 0; k < streams_.size(); ++k) {
+    if (streams_[k].step == static_cast<int32_t>(streams_[k].step)) {
+      add(slot(k), static_cast<uint32_t>(streams_[k].step));
+    } else {
+      mov(rax, streams_[k].step);
+      add(slot(k), rax);
+    }
+  }
+  dec(r8);
+  jnz(step, T_NEAR);
+}
+
+void WindowKernel::emit_gradients(Body& front, const Group& group) {
+  for (int v = 0; v < group.vectors; ++v) {
+    if (p_.maximum) find_winner(group, v);
+    const Xmm gradient = vec(gradients_ + v);
+    BodyHooks hooks;
+    hooks.load = [&](Xmm dst, int operand) {
+      const auto k = static_cast<size_t>(std::ranges::find(p_.front_in, operand) - p_.front_in.begin());
+      load_windows(dst, p_.in[static_cast<size_t>(operand)], front_stream(k), group, v);
+    };
+    hooks.store = [&](Xmm value, const Lane& lane) {
+      lane.flag ? vcvtdq2ps(gradient, value) : vmovaps(gradient, value);
+    };
+    front.emit(hooks);
+    if (!p_.maximum && p_.weight != 1)
+      vmulps(gradient, gradient, pattern(everywhere(std::bit_cast<int32_t>(p_.weight))));
+  }
+}
+
+/// A row of cells of each window. A cell's vectors are stored one after the other, so that 16-bit results make whole
+/// cache lines.
+void WindowKernel::emit_cells(Body& back, const Group& group, int64_t row) {
+  for (int64_t cell = 0; cell < width(); ++cell)
+    for (int v = 0; v < group.vectors; ++v)
+      if (cells_of(group, cell, v) > 0) emit_cell(back, group, row, cell, v);
+}
+
+bool WindowKernel::spreads_once() const {
+  return wide() && p_.maximum && interleaved() && tap_rows() > 1 && cells_ + 2 * cells_together() <= kMostTaken;
+}
+
+/// Kind 0: winners, 1: gradients.
+Xmm WindowKernel::spread_register(int kind, int64_t cell, int vector) const {
+  return vec(cells_ + (kind * together_ + vector) * static_cast<int>(width()) + static_cast<int>(cell));
+}
+
+void WindowKernel::spread_winners(const Group& group) {
+  const Xmm index = scratch(1);
+  for (int64_t cell = 0; cell < width(); ++cell) {
+    vmovups(index, pattern(windows_of(cell)));
+    for (int v = 0; v < group.vectors; ++v)
+      for (int kind : {0, 1})
+        vpermps(Zmm(spread_register(kind, cell, v).getIdx()), Zmm(index.getIdx()),
+                Zmm((kind == 0 ? winners_ : gradients_) + v));
+  }
+}
+
+/// The first maximum; NaN counts as one.
+void WindowKernel::find_winner(const Group& group, int vector) {
+  broadcast_bits(vec(winners_ + vector), 0);
+  for (int64_t row = 0; row < tap_rows(); ++row) {
+    load_taps(group, row, vector);
+    for (int64_t tap = 0; tap < width(); ++tap) {
+      pick_tap(group, row, tap, vector);
+      if (row + tap == 0)
+        vmovaps(vec(kBest), vec(kTap));
+      else
+        compete(row * width() + tap, vector);
+    }
+  }
+}
+
+void WindowKernel::compete(int64_t tap, int vector) {
+  const Xmm best = vec(kBest), winner = vec(winners_ + vector), value = vec(kTap);
+  if (wide()) {
+    vcmpps(k1, best, value, kNotGreaterEqual);
+    vcmpps(k1 | k1, best, best, kOrdered);
+    vmovaps(best | k1, value);
+    vmovdqa32(winner | k1, pattern(everywhere(tap)));
+    return;
+  }
+  const Xmm wins = scratch(0), ordered = scratch(1);
+  vcmpps(wins, best, value, kNotGreaterEqual);
+  vcmpps(ordered, best, best, kOrdered);
+  vandps(wins, wins, ordered);
+  vblendvps(best, best, value, wins);
+  vblendvps(winner, winner, pattern(everywhere(tap)), wins);
+}
+
+/// Along x: the row's source cells, which the taps are picked from, where there are registers for them.
+void WindowKernel::load_taps(const Group& group, int64_t row, int vector) {
+  if (paired()) {
+    const RegExp at = cells_at(p_.in[0], 0, vector);
+    mov(rdx, slot(static_cast<size_t>(row)));
+    prefetcht0(ptr[at + kPrefetchFromMemory]);
+    load_bytes(vec(cells_), 4, at, group.count(vector));
+  } else if (interleaved() && wide()) {
+    for (int64_t cell = 0; cell < width() && cells_of(group, cell, vector) > 0; ++cell)
+      load_cells(vec(cells_ + static_cast<int>(cell)), p_.in[0], static_cast<size_t>(row), group, cell, vector);
+  }
+}
+
+/// kTap = a tap of each window. Along x, places come from several vectors of cells, one vector after the other.
+void WindowKernel::pick_tap(const Group& group, int64_t row, int64_t tap, int vector) {
+  const Xmm taps = vec(kTap), index = scratch(0);
+  const auto stream = static_cast<size_t>(row);
+  if (!interleaved()) return load_cells(taps, p_.in[0], stream, group, tap, vector);
+  if (paired())
+    return tap == 0 ? vpslld(taps, vec(cells_), 16)
+                    : vandps(taps, vec(cells_), pattern(everywhere(std::bit_cast<int32_t>(0xffff0000u))));
+  const auto place = [&](int lane) {
+    return static_cast<int32_t>((lane / inner_ * width() + tap) * inner_ + lane % inner_);
+  };
+  for (int64_t cell = 0; cell < width() && cells_of(group, cell, vector) > 0; ++cell) {
+    std::vector<int32_t> places;
+    uint8_t here = 0;
+    for (int l = 0; l < lanes(); ++l) {
+      const int32_t in_vector = place(l) % lanes(), from = place(l) / lanes();
+      if (wide() && cell > 0)
+        places.push_back(from == cell ? lanes() + in_vector : cell > 1 ? l : in_vector);
+      else
+        places.push_back(in_vector);
+      if (from == cell) here = static_cast<uint8_t>(here | 1u << l % 8);
+    }
+    if (wide()) {
+      const bool alone = cells_of(group, 1, vector) == 0;
+      const Zmm to(taps.getIdx()), order(index.getIdx()), other(cells_ + static_cast<int>(cell));
+      if (cell == 0 && !alone) {  // together with the second one
+        vmovaps(to, other);
+        continue;
+      }
+      vmovups(index, pattern(places));
+      alone ? vpermps(to, order, other) : vpermt2ps(to, order, other);
+      continue;
+    }
+    const Ymm to(taps.getIdx()), order(index.getIdx()), other(cells_);
+    load_cells(other, p_.in[0], stream, group, cell, vector);
+    vmovups(index, pattern(places));
+    vpermps(cell == 0 ? to : other, order, other);
+    if (cell > 0) vblendps(taps, taps, other, here);
+  }
+}
+
+void WindowKernel::emit_cell(Body& back, const Group& group, int64_t row, int64_t cell, int vector) {
+  BodyHooks hooks;
+  hooks.load = [&](Xmm dst, int operand) {
+    const auto k = static_cast<size_t>(std::ranges::find(p_.back_in, operand) - p_.back_in.begin());
+    load_cells(dst, p_.in[static_cast<size_t>(operand)], back_stream(row, k), group, cell, vector);
+  };
+  hooks.skeleton = [&](Xmm dst) { select_gradient(dst, row, cell, vector); };
+  hooks.store = [&](Xmm value, const Lane& lane) {
+    const auto k = static_cast<size_t>(lane.imm);
+    const PoolOperand& o = p_.out[k];
+    const int count = cells_of(group, cell, vector);
+    mov(rdx, slot(out_stream(row, k)));
+    store(value, o.dtype, lane.flag, cells_at(o, cell, vector), count, streaming_ && (along_x_ || count == lanes()));
+  };
+  back.emit(hooks);
+}
+
+/// Along x, for each element of vector `cell` of the cells: its window's element.
+std::vector<int32_t> WindowKernel::windows_of(int64_t cell) const {
+  std::vector<int32_t> windows;
+  for (int64_t place = cell * lanes(); place < (cell + 1) * lanes(); ++place)
+    windows.push_back(static_cast<int32_t>(place / inner_ / width() * inner_ + place % inner_));
+  return windows;
+}
+
+/// For each element of vector `cell` of a row of cells: the number of its tap.
+std::vector<int32_t> WindowKernel::taps_of(int64_t row, int64_t cell) const {
+  if (!interleaved()) return everywhere(row * width() + cell);
+  std::vector<int32_t> taps;
+  for (int64_t place = cell * lanes(); place < (cell + 1) * lanes(); ++place)
+    taps.push_back(static_cast<int32_t>(row * width() + place / inner_ % width()));
+  return taps;
+}
+
+/// What the windows give to vector `cell` of a row of their cells.
+void WindowKernel::select_gradient(const Xmm& dst, int64_t row, int64_t cell, int vector) {
+  const Xmm index = scratch(1);
+  Xmm gradient = vec(gradients_ + vector), winner = vec(winners_ + vector);
+  const bool once = spreads_once(), now = interleaved() && !once;
+  if (once) {
+    winner = spread_register(0, cell, vector);
+    gradient = spread_register(1, cell, vector);
+  }
+  const auto spread = [&](const Xmm& to, const Xmm& from) {
+    vpermps(permutable(to), permutable(index), permutable(from));
+  };
+  if (now) vmovups(index, pattern(windows_of(cell)));
+  if (!p_.maximum) return now ? spread(dst, gradient) : vmovaps(dst, gradient);
+  const Xmm own = scratch(0);
+  if (now) spread(own, winner);
+  if (wide()) {
+    vpcmpeqd(k1, now ? own : winner, pattern(taps_of(row, cell)));
+    if (now)
+      vpermps(Zmm(dst.getIdx()) | k1 | T_z, Zmm(index.getIdx()), Zmm(gradient.getIdx()));
+    else
+      vmovaps(dst | k1 | T_z, gradient);
+    return;
+  }
+  vpcmpeqd(own, now ? own : winner, pattern(taps_of(row, cell)));
+  if (now) spread(dst, gradient);
+  vandps(dst, own, now ? dst : gradient);
+}
+
+/// What comes later is asked for early: loads alone keep too little under way.
+void WindowKernel::load_windows(const Xmm& dst, const PoolOperand& o, size_t stream, const Group& group, int vector) {
+  const int each = bits_of(o.dtype) / 8, at = vector * whole_ * each;
+  mov(rdx, slot(stream));
+  if (repeats(o)) return load(dst, o.dtype, Walk::same, rdx, group.count(vector));
+  prefetcht0(ptr[rdx + rcx * each + at + kPrefetchFromMemory]);
+  load(dst, o.dtype, Walk::next, rdx + rcx * each + at, group.count(vector));
+}
+
+void WindowKernel::load_cells(const Xmm& dst, const PoolOperand& o, size_t stream, const Group& group, int64_t cell,
+                              int vector) {
+  const RegExp at = cells_at(o, cell, vector);
+  mov(rdx, slot(stream));
+  if (repeats(o)) return load(dst, o.dtype, Walk::same, at, cells_of(group, cell, vector));
+  prefetcht0(ptr[at + kPrefetchFromMemory]);
+  load(dst, o.dtype, Walk::next, at, cells_of(group, cell, vector));
+}
+
+/// Of vector `cell` of the windows' cells, from rdx on, which holds the row's place.
+RegExp WindowKernel::cells_at(const PoolOperand& o, int64_t cell, int vector) const {
+  const int each = bits_of(o.dtype) / 8;
+  if (along_x_)
+    return repeats(o) ? RegExp(rdx)
+                      : rdx + r9 * each + static_cast<int>((vector * whole_ * width() + cell * lanes()) * each);
+  const RegExp place = rdx + static_cast<int>(cell * o.x);
+  return repeats(o) ? place : place + rcx * each + vector * lanes() * each;
+}
+
+int WindowKernel::cells_of(const Group& group, int64_t cell, int vector) const {
+  if (!along_x_) return group.count(vector);
+  return static_cast<int>(std::clamp<int64_t>(group.count(vector) * width() - cell * lanes(), 0, lanes()));
+}
+
+Ymm WindowKernel::permutable(const Xmm& v) const { return wide() ? Ymm(Zmm(v.getIdx())) : Ymm(v.getIdx()); }
+
+}  // namespace partita::jit

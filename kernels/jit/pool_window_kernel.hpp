@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// WindowKernel: machine code for gradients of poolings whose windows cover every cell exactly once.
+#pragma once
+
+#include <vector>
+
+#include "kernels/jit/body.hpp"
+#include "kernels/jit/pool_plan.hpp"
+
+namespace partita::jit {
+
+struct WindowCall {
+  /// Addresses at the first window, tap row by tap row where cells are meant: for a maximum the source; operands of
+  /// front; those of back; results.
+  const void* const* addresses;
+  int64_t steps;  ///< along x: rows of windows; else windows of a row
+};
+
+/// Channel-last: a row of windows, vectors of channels. Channel-first and with few channels: rows of windows, vectors
+/// along x, whose cells are as many vectors as a window is wide.
+class WindowKernel : private Emitter {
+ public:
+  /// `piece`: bytes that streamed stores write at once, 0: nothing is streamed. Throws Xbyak::Error where there is no
+  /// memory for code.
+  WindowKernel(Isa isa, const PoolPlan& plan, const Problem& problem, int piece);
+  void operator()(const WindowCall& call) const { entry_(&call); }
+
+  /// Addresses that a call of the plan's kernel takes.
+  static size_t streams_of(const PoolPlan& plan);
+  static bool along_x(const PoolPlan& plan) { return !plan.channel_last || plan.g.channels < kLeastChannels; }
+  /// Along x: elements beside each other that belong to one cell.
+  static int64_t inner_of(const PoolPlan& plan) { return plan.channel_last ? plan.g.channels : 1; }
+
+  static constexpr int64_t kLeastChannels = 8;  ///< that vectors of channels pay for
+
+ private:
+  /// Where an operand advances by, bytes a step.
+  struct Stream {
+    const PoolOperand* operand;
+    int64_t step;
+  };
+  /// Vectors [0, vectors) of a group, the last one with `last` elements.
+  struct Group {
+    int vectors, last, whole;  ///< whole: elements of the other vectors
+    int count(int v) const { return v + 1 == vectors ? last : whole; }
+  };
+  int vectors_together() const;
+  int64_t elements() const { return along_x_ ? p_.g.dst[2] * inner_ : p_.g.channels; }  ///< along the vectors
+  void add_streams();
+  void emit_step(Body& front, Body& back);
+  void emit_gradients(Body& front, const Group& group);
+  void emit_cells(Body& back, const Group& group, int64_t row);
+  void emit_cell(Body& back, const Group& group, int64_t row, int64_t cell, int vector);
+  void spread_winners(const Group& group);
+  void find_winner(const Group& group, int vector);
+  void compete(int64_t tap, int vector);
+  void load_taps(const Group& group, int64_t row, int vector);
+  void pick_tap(const Group& group, int64_t row, int64_t tap, int vector);
+  void select_gradient(const Xbyak::Xmm& dst, int64_t row, int64_t cell, int vector);
+  void load_windows(const Xbyak::Xmm& dst, const PoolOperand& o, size_t stream, const Group& group, int vector);
+  void load_cells(const Xbyak::Xmm& dst, const PoolOperand& o, size_t stream, const Group& group, int64_t cell,
+                  int vector);
+  Xbyak::RegExp cells_at(const PoolOperand& o, int64_t cell, int vector) const;
+  int cells_of(const Group& group, int64_t cell, int vector) const;
+  int cells_together() const { return static_cast<int>(width()) * together_; }
+  std::vector<int32_t> windows_of(int64_t cell) const;
+  std::vector<int32_t> taps_of(int64_t row, int64_t cell) const;
+  std::vector<int32_t> everywhere(int64_t number) const {
+    return std::vector<int32_t>(static_cast<size_t>(lanes()), static_cast<int32_t>(number));
+  }
+  Xbyak::Address slot(size_t stream) { return qword[rsp + 8 * static_cast<int>(stream)]; }
+  Xbyak::Ymm permutable(const Xbyak::Xmm& v) const;
+  bool repeats(const PoolOperand& o) const { return (inner_ > 1 || !along_x_ ? o.c : o.x) == 0; }
+  /// Cells of one window in a vector.
+  bool interleaved() const { return along_x_ && width() > 1; }
+  /// Both source cells of a window are one lane: the first one its lower half.
+  bool paired() const { return interleaved() && inner_ == 1 && width() == 2 && p_.in[0].dtype == Dtype::bf16; }
+  /// Winners and gradients are spread over their cells once for all rows.
+  bool spreads_once() const;
+  Xbyak::Xmm spread_register(int kind, int64_t cell, int vector) const;
+  int64_t width() const { return p_.g.kernel[2]; }
+  int64_t tap_rows() const { return p_.tap_rows(); }
+  size_t front_stream(size_t k) const { return (p_.maximum ? static_cast<size_t>(tap_rows()) : 0) + k; }
+  size_t back_stream(int64_t row, size_t k) const {
+    return front_stream(p_.front_in.size()) + static_cast<size_t>(row) * p_.back_in.size() + k;
+  }
+  size_t out_stream(int64_t row, size_t k) const {
+    return back_stream(tap_rows(), 0) + static_cast<size_t>(row) * p_.out.size() + k;
+  }
+
+  const PoolPlan& p_;
+  bool streaming_, along_x_;
+  int64_t inner_;                    // along x: elements of a cell
+  int whole_;                        // elements of a vector: whole cells
+  int together_;                     // vectors of a group
+  int winners_, gradients_, cells_;  // first registers: numbers of winning taps; gradients; cells, and what is spread
+  std::vector<Stream> streams_;
+  void (*entry_)(const WindowCall*) = nullptr;
+};
+
+}  // namespace partita::jit
