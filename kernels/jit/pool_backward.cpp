@@ -5,6 +5,8 @@
 #include "kernels/jit/expand.hpp"
 #include "kernels/jit/pool_channel_first.hpp"
 #include "kernels/jit/pool_channel_last.hpp"
+#include "kernels/jit/pool_period.hpp"
+#include "kernels/jit/pool_plane_period.hpp"
 #include "kernels/jit/pool_window.hpp"
 #include "kernels/jit/run_of.hpp"
 
@@ -47,6 +49,8 @@ const char* refuse_pool_backward(const Problem& p, const Target&) {
 
 Result<Run> make_pool_backward(const Problem& problem, const Target& target) {
   if (WindowPool::fits(problem)) return run_of<WindowPool>(problem, target);
+  if (PlanePeriodPool::fits(problem, target)) return run_of<PlanePeriodPool>(problem, target);
+  if (PeriodPool::fits(problem)) return run_of<PeriodPool>(problem, target);
   return problem.attrs.is(Attr::data_format, "NXC") ? run_of<ChannelLastPool>(problem, target)
                                                     : run_of<ChannelFirstPool>(problem, target);
 }

@@ -2,9 +2,11 @@
 // Rows, columns and weights of pooling gradients.
 #include "kernels/jit/pool_plan.hpp"
 
-#include <cmath>
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 
+#include "kernels/jit/pool_walk.hpp"
 #include "src/base/dtype.hpp"
 
 namespace partita::jit {
@@ -68,6 +70,25 @@ PoolPlan::PoolPlan(const Problem& p)
     weight = static_cast<float>(1.0 / static_cast<double>(count(z) * count(y)));
   else if (same_along_x)
     weight = static_cast<float>(1.0 / static_cast<double>(count(x)));
+}
+
+int64_t PoolPlan::tap_of(int i, int64_t cell, int64_t back) const {
+  const int64_t distance = cell + back * g.strides[i];
+  return distance % g.dilations[i] == 0 && distance / g.dilations[i] < g.kernel[i] ? distance / g.dilations[i] : -1;
+}
+
+int PoolPlan::streamed_piece() const {
+  int64_t common = kCacheLine;
+  for (const PoolOperand& o : out)
+    for (int64_t distance : {o.offset, o.n, o.z, o.y, channel_last ? 0 : o.c}) common = std::gcd(common, distance);
+  return common >= 16 ? static_cast<int>(common) : 0;
+}
+
+bool PoolPlan::streams_cells(Isa isa) const {
+  const int64_t together = isa == Isa::avx512 ? 32 : 8, line = isa == Isa::avx512 ? kCacheLine : kCacheLine / 2;
+  return std::ranges::all_of(out, [&](const PoolOperand& o) {
+    return on_lines({o.offset, o.n, o.z, o.y, o.x}) && together * bits_of(o.dtype) / 8 >= line;
+  });
 }
 
 std::vector<RowCover> PoolPlan::row_covers(int64_t z, int64_t y) const {

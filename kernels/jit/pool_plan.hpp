@@ -62,7 +62,15 @@ struct PoolPlan {
   int64_t reach(int i) const { return (span(i) - 1) / g.strides[i] + 1; }
   /// Cells of its period that lie before the first cell.
   int64_t lead() const { return g.pads_begin[2] % g.strides[2]; }
+  /// Number of the tap that cell `cell` of a period (a stride's worth of cells from where a window starts) is of the
+  /// window `back` periods before; -1: of none.
+  int64_t tap_of(int i, int64_t cell, int64_t back) const;
   int64_t tap_rows() const { return g.kernel[0] * g.kernel[1]; }
+
+  /// Bytes, 64, 32 or 16, that all rows of the results are multiples of and start at multiples of; 0: there are none.
+  int streamed_piece() const;
+  /// Channel-last: whether cells that are stored in turns, some vectors of channels at a time, make whole cache lines.
+  bool streams_cells(Isa isa) const;
 
   std::vector<RowCover> row_covers(int64_t z, int64_t y) const;
   /// Blocks of `cells` cells (a multiple of the stride), the last one with what is left.

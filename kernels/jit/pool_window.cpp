@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 #include "kernels/jit/pool_walk.hpp"
 #include "src/base/dtype.hpp"
@@ -28,25 +27,6 @@ bool covers_once(const PoolPlan& p) {
   return p.maximum || (p.same_along_x && p.same_along_rows);
 }
 
-/// Bytes that all rows of the results are multiples of, 16, 32 or 64; 0 where they are not.
-int piece_of(const PoolPlan& p) {
-  int64_t common = kCacheLine;
-  for (const PoolOperand& o : p.out) {
-    for (int64_t distance : {o.offset, o.n, o.z, o.y}) common = std::gcd(common, distance);
-    common = std::gcd(common, !WindowKernel::along_x(p) ? o.x : p.channel_last ? 0 : o.c);
-  }
-  return common >= 16 ? static_cast<int>(common) : 0;
-}
-
-/// Across channels, many cells are written in turns, so streams pay only where each gets a whole cache line at a time.
-bool streams_well(const PoolPlan& p, Isa isa) {
-  const int piece = piece_of(p), together = isa == Isa::avx512 ? 32 : 8;
-  if (WindowKernel::along_x(p)) return piece > 0;
-  return piece == kCacheLine && std::ranges::all_of(p.out, [&](const PoolOperand& o) {
-           return together * bits_of(o.dtype) / 8 >= (isa == Isa::avx512 ? kCacheLine : kCacheLine / 2);
-         });
-}
-
 /// Elements along x are next to each other, or all of them are the same one.
 bool joined(const PoolPlan& p, const PoolOperand& o) {
   const int64_t each = bits_of(o.dtype) / 8, inner = WindowKernel::inner_of(p);
@@ -57,7 +37,7 @@ bool joined(const PoolPlan& p, const PoolOperand& o) {
 bool fits_along_x(const PoolPlan& p, bool large) {
   if (p.g.dst[2] * WindowKernel::inner_of(p) < kLeastElements || p.g.kernel[2] > kMostInterleaved) return false;
   // Rows that cannot be streamed go through tiles, which can.
-  if (large && piece_of(p) == 0) return false;
+  if (large && p.streamed_piece() == 0) return false;
   const auto fits = [&](int k) { return joined(p, p.in[static_cast<size_t>(k)]); };
   return (!p.maximum || fits(0)) && std::ranges::all_of(p.front_in, fits) && std::ranges::all_of(p.back_in, fits) &&
          std::ranges::all_of(p.out, [&](const PoolOperand& o) { return joined(p, o) && o.x != 0; });
@@ -78,8 +58,9 @@ bool WindowPool::fits(const Problem& problem) {
 
 WindowPool::WindowPool(const Problem& problem, const Target& target) : p_(problem) {
   kernel_ = std::make_unique<const WindowKernel>(target.isa, p_, problem, 0);
-  if (exceeds_cache(problem) && streams_well(p_, target.isa))
-    streaming_ = std::make_unique<const WindowKernel>(target.isa, p_, problem, piece_of(p_));
+  if (!exceeds_cache(problem)) return;
+  const int piece = WindowKernel::along_x(p_) ? p_.streamed_piece() : p_.streams_cells(target.isa) ? kCacheLine : 0;
+  if (piece > 0) streaming_ = std::make_unique<const WindowKernel>(target.isa, p_, problem, piece);
 }
 
 Status WindowPool::operator()(const RunArgs& args) const {

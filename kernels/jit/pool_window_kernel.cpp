@@ -7,10 +7,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 
 #include "kernels/jit/channel_groups.hpp"
-#include "kernels/jit/expand.hpp"
 #include "src/base/dtype.hpp"
 
 namespace partita::jit {
@@ -22,9 +20,6 @@ using Xbyak::Ymm;
 using Xbyak::Zmm;
 
 constexpr int64_t kMostTogether = 4;
-constexpr int kBest = 0, kTap = 1, kFirst = 2, kLeastRegisters = 4;
-constexpr int kMostTaken = 16;  ///< registers, without those of front and back
-constexpr uint8_t kOrdered = 0x07, kNotGreaterEqual = 0x19;
 
 }  // namespace
 
@@ -34,48 +29,21 @@ size_t WindowKernel::streams_of(const PoolPlan& p) {
 }
 
 WindowKernel::WindowKernel(Isa isa, const PoolPlan& plan, const Problem& problem, int piece)
-    : Emitter(isa),
-      p_(plan),
+    : PoolCode(isa, plan),
       streaming_(piece > 0),
       along_x_(along_x(plan)),
       inner_(inner_of(plan)),
       whole_(along_x_ ? static_cast<int>(lanes() / inner_ * inner_) : lanes()),
       together_(vectors_together()),
-      winners_(kFirst),
+      winners_(search_registers()),
       gradients_(p_.maximum ? winners_ + together_ : 0),
       cells_(wide() ? gradients_ + together_ : gradients_) {
   if (piece > 0 && piece < 64) stream_in_pieces(piece);
   add_streams();
-  const auto never = [](int) { return false; };
   int taken = gradients_ + together_;
   if (p_.maximum && interleaved() && wide()) taken += spreads_once() ? 2 * cells_together() : static_cast<int>(width());
-  const int middle = taken + (wide() && taken <= kMostTaken - kLeastRegisters ? 2 * kLeastRegisters : kLeastRegisters);
-  const int spill_at = (static_cast<int>(streams_.size()) * 8 + 63) / 64 * 64;
-  Body front(*this, expanded_front(p_.front, problem), {taken, middle, rsp + spill_at}, never);
-  const int back_at = spill_at + front.spill_slots() * 64;
-  Body back(*this, expanded(p_.back, problem), {middle, value_registers(), rsp + back_at}, never);
-  push(rbp);
-  mov(rbp, rsp);
-  sub(rsp, back_at + back.spill_slots() * 64);
-  and_(rsp, -64);
-  mov(rax, ptr[rdi + offsetof(WindowCall, addresses)]);
-  for (size_t k = 0; k < streams_.size(); ++k) {
-    mov(rdx, ptr[rax + 8 * static_cast<int>(k)]);
-    mov(slot(k), rdx);
-  }
-  mov(r8, ptr[rdi + offsetof(WindowCall, steps)]);
-  const BodyHooks none;
-  front.emit_constants();
-  back.emit_constants();
-  front.emit_row_values(none);
-  back.emit_row_values(none);
-  emit_step(front, back);
-  vzeroupper();
-  mov(rsp, rbp);
-  pop(rbp);
-  ret();
-  emit_constants();
-  entry_ = reinterpret_cast<void (*)(const WindowCall*)>(reinterpret_cast<uintptr_t>(finish()));
+  entry_ = reinterpret_cast<void (*)(const WindowCall*)>(
+      reinterpret_cast<uintptr_t>(emit_all(problem, taken, [&](Body& front, Body& back) { emit_steps(front, back); })));
 }
 
 /// Rows that are stored one after the other make whole cache lines, wherever they begin.
@@ -88,8 +56,7 @@ int WindowKernel::vectors_together() const {
 
 void WindowKernel::add_streams() {
   const auto add = [&](const PoolOperand& o, bool cells) {
-    const int64_t step = along_x_ ? o.y * (cells ? p_.g.strides[1] : 1) : o.x * (cells ? p_.g.strides[2] : 1);
-    streams_.push_back({&o, step});
+    add_stream(along_x_ ? o.y * (cells ? p_.g.strides[1] : 1) : o.x * (cells ? p_.g.strides[2] : 1));
   };
   for (int64_t r = 0; r < tap_rows() && p_.maximum; ++r) add(p_.in[0], true);
   for (int k : p_.front_in) add(p_.in[static_cast<size_t>(k)], false);
@@ -101,8 +68,9 @@ void WindowKernel::add_streams() {
 
 /// Averages along x make one row of cells after the other: memory likes it, and windows that are read
 /// once more come from the nearest cache.
-void WindowKernel::emit_step(Body& front, Body& back) {
+void WindowKernel::emit_steps(Body& front, Body& back) {
   Xbyak::Label step;
+  mov(r8, ptr[rdi + offsetof(WindowCall, steps)]);
   align(16);
   L(step);
   const auto groups = [&](int64_t first, int64_t end) {
@@ -118,14 +86,7 @@ void WindowKernel::emit_step(Body& front, Body& back) {
     groups(0, tap_rows());
   else
     for (int64_t row = 0; row < tap_rows(); ++row) groups(row, row + 1);
-  for (size_t k = 0; k < streams_.size(); ++k) {
-    if (streams_[k].step == static_cast<int32_t>(streams_[k].step)) {
-      add(slot(k), static_cast<uint32_t>(streams_[k].step));
-    } else {
-      mov(rax, streams_[k].step);
-      add(slot(k), rax);
-    }
-  }
+  advance_streams();
   dec(r8);
   jnz(step, T_NEAR);
 }
@@ -134,15 +95,8 @@ void WindowKernel::emit_gradients(Body& front, const Group& group) {
   for (int v = 0; v < group.vectors; ++v) {
     if (p_.maximum) find_winner(group, v);
     const Xmm gradient = vec(gradients_ + v);
-    BodyHooks hooks;
-    hooks.load = [&](Xmm dst, int operand) {
-      const auto k = static_cast<size_t>(std::ranges::find(p_.front_in, operand) - p_.front_in.begin());
-      load_windows(dst, p_.in[static_cast<size_t>(operand)], front_stream(k), group, v);
-    };
-    hooks.store = [&](Xmm value, const Lane& lane) {
-      lane.flag ? vcvtdq2ps(gradient, value) : vmovaps(gradient, value);
-    };
-    front.emit(hooks);
+    emit_gradient(front, gradient,
+                  [&](Xmm dst, const PoolOperand& o, size_t k) { load_windows(dst, o, front_stream(k), group, v); });
     if (!p_.maximum && p_.weight != 1)
       vmulps(gradient, gradient, pattern(everywhere(std::bit_cast<int32_t>(p_.weight))));
   }
@@ -176,36 +130,11 @@ void WindowKernel::spread_winners(const Group& group) {
   }
 }
 
-/// The first maximum; NaN counts as one.
 void WindowKernel::find_winner(const Group& group, int vector) {
-  broadcast_bits(vec(winners_ + vector), 0);
-  for (int64_t row = 0; row < tap_rows(); ++row) {
-    load_taps(group, row, vector);
-    for (int64_t tap = 0; tap < width(); ++tap) {
-      pick_tap(group, row, tap, vector);
-      if (row + tap == 0)
-        vmovaps(vec(kBest), vec(kTap));
-      else
-        compete(row * width() + tap, vector);
-    }
-  }
-}
-
-void WindowKernel::compete(int64_t tap, int vector) {
-  const Xmm best = vec(kBest), winner = vec(winners_ + vector), value = vec(kTap);
-  if (wide()) {
-    vcmpps(k1, best, value, kNotGreaterEqual);
-    vcmpps(k1 | k1, best, best, kOrdered);
-    vmovaps(best | k1, value);
-    vmovdqa32(winner | k1, pattern(everywhere(tap)));
-    return;
-  }
-  const Xmm wins = scratch(0), ordered = scratch(1);
-  vcmpps(wins, best, value, kNotGreaterEqual);
-  vcmpps(ordered, best, best, kOrdered);
-  vandps(wins, wins, ordered);
-  vblendvps(best, best, value, wins);
-  vblendvps(winner, winner, pattern(everywhere(tap)), wins);
+  find_maximum(vec(winners_ + vector), {0, tap_rows(), 0, width()}, false, [&](int64_t row, int64_t tap) {
+    if (tap == 0) load_taps(group, row, vector);
+    pick_tap(group, row, tap, vector);
+  });
 }
 
 /// Along x: the row's source cells, which the taps are picked from, where there are registers for them.
@@ -223,42 +152,18 @@ void WindowKernel::load_taps(const Group& group, int64_t row, int vector) {
 
 /// kTap = a tap of each window. Along x, places come from several vectors of cells, one vector after the other.
 void WindowKernel::pick_tap(const Group& group, int64_t row, int64_t tap, int vector) {
-  const Xmm taps = vec(kTap), index = scratch(0);
+  const Xmm taps = vec(kTap);
   const auto stream = static_cast<size_t>(row);
   if (!interleaved()) return load_cells(taps, p_.in[0], stream, group, tap, vector);
   if (paired())
     return tap == 0 ? vpslld(taps, vec(cells_), 16)
                     : vandps(taps, vec(cells_), pattern(everywhere(std::bit_cast<int32_t>(0xffff0000u))));
-  const auto place = [&](int lane) {
-    return static_cast<int32_t>((lane / inner_ * width() + tap) * inner_ + lane % inner_);
-  };
+  const auto place = [&](int lane) { return (lane / inner_ * width() + tap) * inner_ + lane % inner_; };
+  const bool alone = cells_of(group, 1, vector) == 0;
   for (int64_t cell = 0; cell < width() && cells_of(group, cell, vector) > 0; ++cell) {
-    std::vector<int32_t> places;
-    uint8_t here = 0;
-    for (int l = 0; l < lanes(); ++l) {
-      const int32_t in_vector = place(l) % lanes(), from = place(l) / lanes();
-      if (wide() && cell > 0)
-        places.push_back(from == cell ? lanes() + in_vector : cell > 1 ? l : in_vector);
-      else
-        places.push_back(in_vector);
-      if (from == cell) here = static_cast<uint8_t>(here | 1u << l % 8);
-    }
-    if (wide()) {
-      const bool alone = cells_of(group, 1, vector) == 0;
-      const Zmm to(taps.getIdx()), order(index.getIdx()), other(cells_ + static_cast<int>(cell));
-      if (cell == 0 && !alone) {  // together with the second one
-        vmovaps(to, other);
-        continue;
-      }
-      vmovups(index, pattern(places));
-      alone ? vpermps(to, order, other) : vpermt2ps(to, order, other);
-      continue;
-    }
-    const Ymm to(taps.getIdx()), order(index.getIdx()), other(cells_);
-    load_cells(other, p_.in[0], stream, group, cell, vector);
-    vmovups(index, pattern(places));
-    vpermps(cell == 0 ? to : other, order, other);
-    if (cell > 0) vblendps(taps, taps, other, here);
+    const Xmm other = vec(cells_ + (wide() ? static_cast<int>(cell) : 0));
+    if (!wide()) load_cells(other, p_.in[0], stream, group, cell, vector);
+    merge_lanes(taps, other, static_cast<int>(cell), alone, place);
   }
 }
 
@@ -325,22 +230,17 @@ void WindowKernel::select_gradient(const Xmm& dst, int64_t row, int64_t cell, in
   vandps(dst, own, now ? dst : gradient);
 }
 
-/// What comes later is asked for early: loads alone keep too little under way.
 void WindowKernel::load_windows(const Xmm& dst, const PoolOperand& o, size_t stream, const Group& group, int vector) {
-  const int each = bits_of(o.dtype) / 8, at = vector * whole_ * each;
+  const int each = bits_of(o.dtype) / 8;
   mov(rdx, slot(stream));
-  if (repeats(o)) return load(dst, o.dtype, Walk::same, rdx, group.count(vector));
-  prefetcht0(ptr[rdx + rcx * each + at + kPrefetchFromMemory]);
-  load(dst, o.dtype, Walk::next, rdx + rcx * each + at, group.count(vector));
+  load_elements(dst, o, repeats(o), repeats(o) ? RegExp(rdx) : rdx + rcx * each + vector * whole_ * each,
+                group.count(vector));
 }
 
 void WindowKernel::load_cells(const Xmm& dst, const PoolOperand& o, size_t stream, const Group& group, int64_t cell,
                               int vector) {
-  const RegExp at = cells_at(o, cell, vector);
   mov(rdx, slot(stream));
-  if (repeats(o)) return load(dst, o.dtype, Walk::same, at, cells_of(group, cell, vector));
-  prefetcht0(ptr[at + kPrefetchFromMemory]);
-  load(dst, o.dtype, Walk::next, at, cells_of(group, cell, vector));
+  load_elements(dst, o, repeats(o), cells_at(o, cell, vector), cells_of(group, cell, vector));
 }
 
 /// Of vector `cell` of the windows' cells, from rdx on, which holds the row's place.

@@ -4,8 +4,7 @@
 
 #include <vector>
 
-#include "kernels/jit/body.hpp"
-#include "kernels/jit/pool_plan.hpp"
+#include "kernels/jit/pool_code.hpp"
 
 namespace partita::jit {
 
@@ -18,7 +17,7 @@ struct WindowCall {
 
 /// Channel-last: a row of windows, vectors of channels. Channel-first and with few channels: rows of windows, vectors
 /// along x, whose cells are as many vectors as a window is wide.
-class WindowKernel : private Emitter {
+class WindowKernel : private PoolCode {
  public:
   /// `piece`: bytes that streamed stores write at once, 0: nothing is streamed. Throws Xbyak::Error where there is no
   /// memory for code.
@@ -34,26 +33,15 @@ class WindowKernel : private Emitter {
   static constexpr int64_t kLeastChannels = 8;  ///< that vectors of channels pay for
 
  private:
-  /// Where an operand advances by, bytes a step.
-  struct Stream {
-    const PoolOperand* operand;
-    int64_t step;
-  };
-  /// Vectors [0, vectors) of a group, the last one with `last` elements.
-  struct Group {
-    int vectors, last, whole;  ///< whole: elements of the other vectors
-    int count(int v) const { return v + 1 == vectors ? last : whole; }
-  };
   int vectors_together() const;
   int64_t elements() const { return along_x_ ? p_.g.dst[2] * inner_ : p_.g.channels; }  ///< along the vectors
   void add_streams();
-  void emit_step(Body& front, Body& back);
+  void emit_steps(Body& front, Body& back);
   void emit_gradients(Body& front, const Group& group);
   void emit_cells(Body& back, const Group& group, int64_t row);
   void emit_cell(Body& back, const Group& group, int64_t row, int64_t cell, int vector);
   void spread_winners(const Group& group);
   void find_winner(const Group& group, int vector);
-  void compete(int64_t tap, int vector);
   void load_taps(const Group& group, int64_t row, int vector);
   void pick_tap(const Group& group, int64_t row, int64_t tap, int vector);
   void select_gradient(const Xbyak::Xmm& dst, int64_t row, int64_t cell, int vector);
@@ -65,10 +53,6 @@ class WindowKernel : private Emitter {
   int cells_together() const { return static_cast<int>(width()) * together_; }
   std::vector<int32_t> windows_of(int64_t cell) const;
   std::vector<int32_t> taps_of(int64_t row, int64_t cell) const;
-  std::vector<int32_t> everywhere(int64_t number) const {
-    return std::vector<int32_t>(static_cast<size_t>(lanes()), static_cast<int32_t>(number));
-  }
-  Xbyak::Address slot(size_t stream) { return qword[rsp + 8 * static_cast<int>(stream)]; }
   Xbyak::Ymm permutable(const Xbyak::Xmm& v) const;
   bool repeats(const PoolOperand& o) const { return (inner_ > 1 || !along_x_ ? o.c : o.x) == 0; }
   /// Cells of one window in a vector.
@@ -88,13 +72,11 @@ class WindowKernel : private Emitter {
     return back_stream(tap_rows(), 0) + static_cast<size_t>(row) * p_.out.size() + k;
   }
 
-  const PoolPlan& p_;
   bool streaming_, along_x_;
   int64_t inner_;                    // along x: elements of a cell
   int whole_;                        // elements of a vector: whole cells
   int together_;                     // vectors of a group
   int winners_, gradients_, cells_;  // first registers: numbers of winning taps; gradients; cells, and what is spread
-  std::vector<Stream> streams_;
   void (*entry_)(const WindowCall*) = nullptr;
 };
 

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// PoolCode: what kernels of pooling gradients that read windows and store cells in one loop have in common.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "kernels/jit/body.hpp"
+#include "kernels/jit/pool_plan.hpp"
+
+namespace partita::jit {
+
+/// Code that walks several tensors at once: rdi is the call, whose first member points to one address a stream; the
+/// stack holds where each stream is. Uses rax and rdx for a moment.
+class PoolCode : protected Emitter {
+ protected:
+  PoolCode(Isa isa, const PoolPlan& plan) : Emitter(isa), p_(plan) {}
+
+  /// Emits all of it: steps(front, back) between the prologue and the return. Vector registers below `taken` are the
+  /// steps' own. Returns the entry.
+  const void* emit_all(const Problem& problem, int taken, const std::function<void(Body& front, Body& back)>& steps);
+
+  /// Streams advance by `step` bytes; they are numbered from 0 on.
+  void add_stream(int64_t step) { steps_.push_back(step); }
+  Xbyak::Address slot(size_t stream) { return qword[rsp + 8 * static_cast<int>(stream)]; }
+  void advance_streams();
+
+  /// Vectors [0, vectors) of a group, the last one with `last` elements, the others with `whole`.
+  struct Group {
+    int vectors, last, whole;
+    int count(int v) const { return v + 1 == vectors ? last : whole; }
+  };
+  using Load = std::function<void(Xbyak::Xmm dst, const PoolOperand& o, size_t number)>;
+  /// gradient = front's result; `load` knows operands by their number in front_in.
+  void emit_gradient(Body& front, const Xbyak::Xmm& gradient, const Load& load);
+  /// Loads `count` elements from `at`, or one of them into all lanes where it `repeats`.
+  void load_elements(const Xbyak::Xmm& dst, const PoolOperand& o, bool repeats, const Xbyak::RegExp& at, int count,
+                     bool ahead = true);
+  /// Vector registers kBest, .. are the search's; AVX2 has no room for the last two.
+  enum : int { kBest, kTap, kRowBest, kRowWinner };
+  int search_registers() const { return wide() ? kRowWinner + 1 : kTap + 1; }
+  struct Taps {
+    int64_t first_row, end_row, first, end;
+  };
+  /// winner = the number (row * kernel + tap) of the first maximum, NaN counts as one; vec(kBest) = the maximum.
+  /// `load_tap` brings a tap to vec(kTap). `started`: both hold what the first taps compete with. Uses scratch 0, 1.
+  void find_maximum(const Xbyak::Xmm& winner, const Taps& taps, bool started,
+                    const std::function<void(int64_t row, int64_t tap)>& load_tap);
+  /// Adds to `sum` (or sets it, where this is the `first`) the gradients of the windows whose winner is the tap. Uses
+  /// scratch 1.
+  void add_won(const Xbyak::Xmm& sum, bool first, const Xbyak::Xmm& winner, const Xbyak::Operand& gradient,
+               int64_t tap);
+  /// `to` is put together from several vectors; this brings vector `number`, called in ascending order. place(lane) is
+  /// vector * lanes() + lane there. `alone`: there is no other; else the first one comes with the second one. Uses
+  /// scratch 0 and, AVX2, changes `from`.
+  void merge_lanes(const Xbyak::Xmm& to, const Xbyak::Xmm& from, int number, bool alone,
+                   const std::function<int64_t(int lane)>& place);
+  void set_lanes(const Xbyak::Xmm& v, const std::vector<bool>& which, int32_t bits);
+  std::vector<int32_t> everywhere(int64_t number) const {
+    return std::vector<int32_t>(static_cast<size_t>(lanes()), static_cast<int32_t>(number));
+  }
+
+  static constexpr int kLeastRegisters = 4;  ///< of an expression
+  static constexpr int kMostTaken = 16;
+
+  const PoolPlan& p_;
+
+ private:
+  void compete(const Xbyak::Xmm& best, const Xbyak::Xmm& winner, const Xbyak::Xmm& value, const Xbyak::Operand& number);
+
+  std::vector<int64_t> steps_;
+};
+
+}  // namespace partita::jit

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What fits the kernel of planes of periods, and the walk over planes.
+#include "kernels/jit/pool_plane_period.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/jit/pool_walk.hpp"
+#include "src/base/dtype.hpp"
+#include "src/base/threads.hpp"
+
+namespace partita::jit {
+namespace {
+
+constexpr int64_t kMostTaps = 36;   ///< of a window
+constexpr int64_t kLeastWidth = 8;  ///< windows along x
+constexpr int64_t kPlanesPerThread = 4;
+constexpr size_t kMostStreams = 64;
+
+}  // namespace
+
+bool PlanePeriodPool::fits(const Problem& problem, const Target& target) {
+  const PoolPlan p(problem);
+  const PoolGeometry& g = p.g;
+  if (!p.maximum || p.channel_last || PlanePeriodKernel::streams_of(p) > kMostStreams) return false;
+  if (g.kernel[0] != 1 || g.strides[0] != 1 || g.pads_begin[0] != 0 || g.src[0] != g.dst[0]) return false;
+  if (g.kernel[1] * g.kernel[2] > kMostTaps || g.strides[2] > PlanePeriodKernel::kMostStride ||
+      g.strides[1] > PlanePeriodKernel::kMostStride || g.dst[2] < kLeastWidth)
+    return false;
+  if (g.batch * g.channels * g.src[0] < kPlanesPerThread * target.threads) return false;
+  for (int64_t window = 0; window < g.dst[2]; ++window)
+    if (g.taps(2, window).begin >= g.taps(2, window).end) return false;
+  // Rows that cannot be streamed go through tiles, which can.
+  if (exceeds_cache(problem) && p.streamed_piece() == 0) return false;
+  // Rows of a window are reached by immediate numbers.
+  const int64_t far = p.span(1) + g.pads_begin[1] + g.strides[1];
+  const auto near = [&](const PoolOperand& o) { return std::abs(o.y) * far < INT32_MAX / 2; };
+  return std::ranges::all_of(p.in, near) && std::ranges::all_of(p.out, near) && g.src[2] < INT32_MAX / 64;
+}
+
+PlanePeriodPool::PlanePeriodPool(const Problem& problem, const Target& target)
+    : p_(problem),
+      threads_(std::max(1, target.threads)),
+      margin_(PlanePeriodKernel::windows_before(p_, target.isa) * 4),
+      row_bytes_(aligned(PlanePeriodKernel::windows_of_row(p_, target.isa) * 8)) {
+  kernel_ = std::make_unique<const PlanePeriodKernel>(target.isa, p_, problem, 0);
+  if (exceeds_cache(problem) && p_.streamed_piece() > 0)
+    streaming_ = std::make_unique<const PlanePeriodKernel>(target.isa, p_, problem, p_.streamed_piece());
+}
+
+Status PlanePeriodPool::operator()(const RunArgs& args) const {
+  const bool streaming = streaming_ && outputs_aligned(args);
+  const auto part = [&](int64_t begin, int64_t end, int number) {
+    const int64_t bytes = p_.reach(1) * row_bytes_;
+    std::byte* kept = static_cast<std::byte*>(args.scratch) + number * bytes;
+    fill_words(kept, bytes, int32_t{-1});
+    for (int64_t plane = begin; plane < end; ++plane) run(args, streaming ? *streaming_ : *kernel_, plane, kept);
+    if (streaming) end_streaming();
+  };
+  parallel_for(p_.g.batch * p_.g.channels * p_.g.src[0], p_.g.src[1] * p_.g.src[2], part, threads_);
+  return {};
+}
+
+void PlanePeriodPool::run(const RunArgs& args, const PlanePeriodKernel& kernel, int64_t plane, std::byte* kept) const {
+  const int64_t z = plane % p_.g.src[0], c = plane / p_.g.src[0] % p_.g.channels;
+  const int64_t n = plane / p_.g.src[0] / p_.g.channels;
+  std::array<const void*, kMostStreams> addresses;
+  size_t count = 0;
+  const auto add = [&](int operand) {
+    const auto o = static_cast<size_t>(operand);
+    addresses[count++] = p_.in[o].at(args.in[o], n, c, z, 0, 0);
+  };
+  add(0);
+  std::ranges::for_each(p_.front_in, add);
+  std::ranges::for_each(p_.back_in, add);
+  for (size_t o = 0; o < p_.out.size(); ++o) addresses[count++] = p_.out[o].at(args.out[o], n, c, z, 0, 0);
+  for (int64_t back = 0; back < p_.reach(1); ++back) addresses[count++] = kept + back * row_bytes_ + margin_;
+  kernel({addresses.data()});
+}
+
+}  // namespace partita::jit

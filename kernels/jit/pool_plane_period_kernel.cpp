@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// Code of planes: rcx first window, or first period of cells, of a group, r9 first cell of the group, r8 rows of
+// periods left, rax and rdx for a moment. Vectors of the search: the best tap, a tap, the winners' numbers, source
+// cells; of the cells: the sum of each cell of a period; then those of front and of back.
+#include "kernels/jit/pool_plane_period_kernel.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "src/base/dtype.hpp"
+
+namespace partita::jit {
+namespace {
+
+using Xbyak::RegExp;
+using Xbyak::Xmm;
+
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+
+int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+int lanes_of(Isa isa) { return isa == Isa::avx512 ? 16 : 8; }
+
+}  // namespace
+
+size_t PlanePeriodKernel::streams_of(const PoolPlan& p) {
+  return 1 + p.front_in.size() + p.back_in.size() + p.out.size() + static_cast<size_t>(p.reach(1));
+}
+
+int64_t PlanePeriodKernel::windows_before(const PoolPlan& p, Isa isa) { return rounded_up(p.reach(2), lanes_of(isa)); }
+
+/// Groups of cells read a vector of windows from each place that their last period sees.
+int64_t PlanePeriodKernel::windows_of_row(const PoolPlan& p, Isa isa) {
+  const int64_t periods = rounded_up(p.g.src[2], p.g.strides[2] * lanes_of(isa)) / p.g.strides[2];
+  const int64_t behind = (p.g.strides[2] - 1 + p.g.pads_begin[2]) / p.g.strides[2];
+  return windows_before(p, isa) + rounded_up(std::max(periods + behind, p.g.dst[2]), lanes_of(isa));
+}
+
+PlanePeriodKernel::PlanePeriodKernel(Isa isa, const PoolPlan& plan, const Problem& problem, int piece)
+    : PoolCode(isa, plan), streaming_(piece > 0), gradients_at_(windows_of_row(plan, isa) * 4) {
+  if (piece > 0 && piece < 64) stream_in_pieces(piece);
+  add_streams();
+  const int taken = search_registers() + 1 + (wide() ? static_cast<int>(kMostStride) : 1);
+  entry_ = reinterpret_cast<void (*)(const PlanePeriodCall*)>(reinterpret_cast<uintptr_t>(
+      emit_all(problem, taken, [&](Body& front, Body& back) { emit_planes(front, back); })));
+}
+
+void PlanePeriodKernel::add_streams() {
+  const int64_t step = p_.g.strides[1];
+  add_stream(p_.in[0].y * step);
+  for (int k : p_.front_in) add_stream(p_.in[static_cast<size_t>(k)].y);
+  for (int k : p_.back_in) add_stream(p_.in[static_cast<size_t>(k)].y * step);
+  for (const PoolOperand& o : p_.out) add_stream(o.y * step);
+  for (int64_t b = 0; b < p_.reach(1); ++b) add_stream(0);
+}
+
+/// Rows of periods that are alike are a loop.
+void PlanePeriodKernel::emit_planes(Body& front, Body& back) {
+  const int64_t periods = periods_of(p_, 1);
+  for (int64_t period = 0, end = 0; period < periods; period = end) {
+    const PeriodPart rows = period_part(p_, 1, period);
+    for (end = period + 1; end < periods && period_part(p_, 1, end) == rows;) ++end;
+    Xbyak::Label next;
+    mov(r8, end - period);
+    align(16);
+    L(next);
+    if (rows.window()) emit_search(front, rows);
+    emit_cells(back, rows);
+    advance_streams();
+    rotate_kept();
+    dec(r8);
+    jnz(next, T_NEAR);
+  }
+}
+
+/// The row that nothing needs any more is the next one's.
+void PlanePeriodKernel::rotate_kept() {
+  mov(rax, slot(kept_stream(0)));
+  for (int64_t b = 1; b < p_.reach(1); ++b) {
+    mov(rdx, slot(kept_stream(b)));
+    mov(slot(kept_stream(b)), rax);
+    mov(rax, rdx);
+  }
+  mov(slot(kept_stream(0)), rax);
+}
+
+/// All that the taps of a vector of windows read lies in the row, and so does what is loaded with it.
+bool PlanePeriodKernel::inside(int64_t first) const {
+  const int64_t cell = first * stride() - p_.g.pads_begin[2];
+  return cell >= 0 && cell + p_.span(2) - 1 + lanes() * stride() <= p_.g.src[2];
+}
+
+void PlanePeriodKernel::emit_search(Body& front, const PeriodPart& rows) {
+  const int64_t windows = p_.g.dst[2];
+  for (int64_t first = 0, end = 0; first < windows; first = end) {
+    end = first + lanes();
+    mov(rcx, first);
+    if (!inside(first) || end > windows) {
+      search_group(front, rows, first);
+      continue;
+    }
+    while (inside(end) && end + lanes() <= windows) end += lanes();
+    Xbyak::Label next;
+    align(16);
+    L(next);
+    search_group(front, rows, first);
+    add(rcx, lanes());
+    cmp(rcx, static_cast<uint32_t>(end));
+    jl(next, T_NEAR);
+  }
+}
+
+/// A vector of windows from rcx on, which is `first` unless all of them are inside. Cells outside never win.
+void PlanePeriodKernel::search_group(Body& front, const PeriodPart& rows, int64_t first) {
+  const PoolGeometry& g = p_.g;
+  const auto count = static_cast<int>(std::min<int64_t>(lanes(), g.dst[2] - first));
+  imul(r9, rcx, static_cast<int>(stride()));
+  const bool border = !inside(first);
+  const Xmm winner = vec(search_registers()), gradient = vec(kBest);
+  if (border) {
+    std::vector<int32_t> numbers;
+    for (int64_t w = first; w < first + lanes(); ++w)
+      numbers.push_back(w < g.dst[2] ? static_cast<int32_t>(rows.first_tap * g.kernel[2] + g.taps(2, w).begin) : -1);
+    vmovups(winner, pattern(numbers));
+    broadcast_bits(vec(kBest), std::bit_cast<int32_t>(kLowest));
+  }
+  find_maximum(winner, {rows.first_tap, rows.end_tap, 0, g.kernel[2]}, border,
+               [&](int64_t row, int64_t tap) { load_tap(row, tap, first); });
+  mov(rdx, slot(kept_stream(0)));
+  store_bytes(winner, 4, rdx + rcx * 4, count, false);
+  emit_gradient(front, gradient, [&](Xmm dst, const PoolOperand& o, size_t k) {
+    const bool same = o.x == 0;
+    mov(rdx, slot(front_stream(k)));
+    load_elements(dst, o, same, same ? RegExp(rdx) : rdx + rcx * (bits_of(o.dtype) / 8), count);
+  });
+  mov(rdx, slot(kept_stream(0)));
+  store_bytes(gradient, 4, rdx + rcx * 4 + static_cast<int>(gradients_at_), count, false);
+}
+
+/// kTap = a tap of each window. Source cells are loaded from the first window's on, or from the row's beginning.
+void PlanePeriodKernel::load_tap(int64_t row, int64_t tap, int64_t first) {
+  const PoolGeometry& g = p_.g;
+  const PoolOperand& source = p_.in[0];
+  const int64_t away = tap * g.dilations[2] - g.pads_begin[2];  // of the first window's cell from r9
+  const int64_t outside = inside(first) ? 0 : std::max<int64_t>(0, -(first * stride() + away));
+  const int64_t left = inside(first) ? lanes() * stride() : g.src[2] - (first * stride() + away + outside);
+  const bool ahead = row + g.strides[1] >= g.kernel[1] && tap + g.strides[2] >= g.kernel[2];
+  if (inside(first) && stride() == 2 && source.dtype == Dtype::bf16 && source.x != 0) {
+    // Each lane is a tap and, in its upper half, the cell behind it.
+    const RegExp at = cell_at(source, row * g.dilations[1], away);
+    mov(rdx, slot(0));
+    if (ahead) prefetcht0(ptr[at + kPrefetchFromMemory]);
+    load_bytes(vec(kTap), 4, at, lanes());
+    return vpslld(vec(kTap), vec(kTap), 16);
+  }
+  const auto place = [&](int l) { return std::clamp<int64_t>(l * stride() - outside, 0, lanes() * stride() - 1); };
+  const auto vectors = std::clamp<int64_t>((left + lanes() - 1) / lanes(), 1, stride());
+  for (int64_t v = 0; v < vectors && left > 0; ++v) {
+    const Xmm cells = vec(search_registers() + 1 + (wide() ? static_cast<int>(v) : 0)),
+              to = stride() == 1 ? vec(kTap) : cells;
+    mov(rdx, slot(0));
+    load_elements(to, source, source.x == 0, cell_at(source, row * g.dilations[1], away + outside + v * lanes()),
+                  static_cast<int>(std::clamp<int64_t>(left - v * lanes(), 0, lanes())), ahead);
+    if (stride() > 1 || outside > 0) merge_lanes(vec(kTap), to, static_cast<int>(v), vectors == 1, place);
+  }
+  if (inside(first)) return;
+  std::vector<bool> invalid;
+  for (int64_t l = 0; l < lanes(); ++l) {
+    const int64_t cell = (first + l) * stride() + away;
+    invalid.push_back(cell < 0 || cell >= g.src[2]);
+  }
+  set_lanes(vec(kTap), invalid, std::bit_cast<int32_t>(kLowest));
+}
+
+/// Cells are stored in the order of memory, vectors of `stride` times as many as periods.
+void PlanePeriodKernel::emit_cells(Body& back, const PeriodPart& rows) {
+  const int64_t group = lanes() * stride(), whole = p_.g.src[2] / group, rest = p_.g.src[2] % group;
+  for (int64_t row = rows.first_cell; row < rows.end_cell; ++row) {
+    xor_(ecx, ecx);
+    xor_(r9d, r9d);
+    Xbyak::Label next;
+    if (whole > 0) {
+      align(16);
+      L(next);
+      emit_group(back, rows, row, group);
+      add(rcx, lanes());
+      add(r9, static_cast<uint32_t>(group));
+      if (whole > 1) {
+        cmp(rcx, static_cast<uint32_t>(whole * lanes()));
+        jl(next, T_NEAR);
+      }
+    }
+    if (rest > 0) emit_group(back, rows, row, rest);
+  }
+}
+
+void PlanePeriodKernel::emit_group(Body& back, const PeriodPart& rows, int64_t row, int64_t cells) {
+  for (int64_t phase = 0; phase < stride(); ++phase) add_windows(rows, row, phase);
+  for (int64_t v = 0; v * lanes() < cells; ++v)
+    emit_vector(back, row, v, static_cast<int>(std::min<int64_t>(lanes(), cells - v * lanes())));
+}
+
+/// vec(phase) = the gradients that every stride-th cell won, in the order of PeriodKernel.
+void PlanePeriodKernel::add_windows(const PeriodPart& rows, int64_t row, int64_t phase) {
+  const Xmm sum = vec(static_cast<int>(phase));
+  const int64_t place = phase + p_.g.pads_begin[2];
+  bool first = true;
+  for (int64_t back_y = rows.end_back; back_y-- > rows.first_back;)
+    for (int64_t back_x = 0; back_x < p_.reach(2); ++back_x) {
+      const int64_t y = p_.tap_of(1, row, back_y), x = p_.tap_of(2, place % stride(), back_x);
+      if (y < 0 || x < 0) continue;
+      const auto at = static_cast<int>((place / stride() - back_x) * 4);
+      mov(rdx, slot(kept_stream(back_y)));
+      vmovups(scratch(0), ptr[rdx + rcx * 4 + at]);
+      add_won(sum, first, scratch(0), ptr[rdx + rcx * 4 + at + static_cast<int>(gradients_at_)],
+              y * p_.g.kernel[2] + x);
+      first = false;
+    }
+  if (first) broadcast_bits(sum, 0);
+}
+
+void PlanePeriodKernel::emit_vector(Body& back, int64_t row, int64_t vector, int count) {
+  BodyHooks hooks;
+  hooks.load = [&](Xmm dst, int operand) {
+    const auto k = static_cast<size_t>(std::ranges::find(p_.back_in, operand) - p_.back_in.begin());
+    const PoolOperand& o = p_.in[static_cast<size_t>(operand)];
+    mov(rdx, slot(back_stream(k)));
+    load_elements(dst, o, o.x == 0, cell_at(o, row, vector * lanes()), count);
+  };
+  hooks.skeleton = [&](Xmm dst) {
+    if (stride() == 1) return vmovaps(dst, vec(0));
+    const auto place = [&](int l) {
+      const int64_t cell = vector * lanes() + l;
+      return cell % stride() * lanes() + cell / stride();
+    };
+    for (int phase = 0; phase < stride(); ++phase) {
+      Xmm from = vec(phase);
+      if (!wide()) vmovaps(from = scratch(1), vec(phase));
+      merge_lanes(dst, from, phase, false, place);
+    }
+  };
+  hooks.store = [&](Xmm value, const Lane& lane) {
+    const PoolOperand& o = p_.out[static_cast<size_t>(lane.imm)];
+    mov(rdx, slot(out_stream(static_cast<size_t>(lane.imm))));
+    store(value, o.dtype, lane.flag, cell_at(o, row, vector * lanes()), count, streaming_);
+  };
+  back.emit(hooks);
+}
+
+/// Of a cell of the group in row `row` of the period, from rdx on, which holds the place of row 0 as many periods
+/// further.
+RegExp PlanePeriodKernel::cell_at(const PoolOperand& o, int64_t row, int64_t cell) const {
+  const int each = bits_of(o.dtype) / 8;
+  const RegExp at = rdx + static_cast<int>((row - p_.g.pads_begin[1]) * o.y);
+  return o.x == 0 ? at : at + r9 * each + static_cast<int>(cell * each);
+}
+
+}  // namespace partita::jit

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// PlanePeriodKernel: machine code for gradients of maximum poolings whose windows may overlap, channel-first: a plane,
+// one row of periods after the other (pool_period_kernel.hpp). A row of windows is searched straight from the source
+// with vectors along x; then the rows of cells that it completes are stored.
+#pragma once
+
+#include "kernels/jit/pool_period_kernel.hpp"
+
+namespace partita::jit {
+
+struct PlanePeriodCall {
+  /// Addresses of the plane's first elements: source; operands of front; those of back; results; then the rows that
+  /// keep what is found, which are those of the first window.
+  const void* const* addresses;
+};
+
+/// A row keeps the winners' tap numbers; `gradients_at` bytes behind them lie the gradients. Margins of windows that do
+/// not exist have winners of -1 before the call, and stay so.
+class PlanePeriodKernel : private PoolCode {
+ public:
+  /// `piece`: bytes that streamed stores write at once, 0: nothing is streamed. Throws Xbyak::Error where there is no
+  /// memory for code.
+  PlanePeriodKernel(Isa isa, const PoolPlan& plan, const Problem& problem, int piece);
+  void operator()(const PlanePeriodCall& call) const { entry_(&call); }
+
+  static size_t streams_of(const PoolPlan& plan);
+  /// Windows that a row keeps before the first one, and all of them; multiples of a vector.
+  static int64_t windows_before(const PoolPlan& plan, Isa isa);
+  static int64_t windows_of_row(const PoolPlan& plan, Isa isa);
+
+  static constexpr int64_t kMostStride = 4;
+
+ private:
+  void add_streams();
+  void emit_planes(Body& front, Body& back);
+  void rotate_kept();
+  void emit_search(Body& front, const PeriodPart& rows);
+  void search_group(Body& front, const PeriodPart& rows, int64_t first);
+  void load_tap(int64_t row, int64_t tap, int64_t first);
+  bool inside(int64_t first) const;
+  void emit_cells(Body& back, const PeriodPart& rows);
+  void emit_group(Body& back, const PeriodPart& rows, int64_t row, int64_t cells);
+  void add_windows(const PeriodPart& rows, int64_t row, int64_t phase);
+  void emit_vector(Body& back, int64_t row, int64_t vector, int count);
+  Xbyak::RegExp cell_at(const PoolOperand& o, int64_t row, int64_t cell) const;
+  int64_t stride() const { return p_.g.strides[2]; }
+  size_t front_stream(size_t k) const { return 1 + k; }
+  size_t back_stream(size_t k) const { return front_stream(p_.front_in.size()) + k; }
+  size_t out_stream(size_t k) const { return back_stream(p_.back_in.size()) + k; }
+  size_t kept_stream(int64_t back) const { return out_stream(p_.out.size()) + static_cast<size_t>(back); }
+
+  bool streaming_;
+  int64_t gradients_at_;
+  void (*entry_)(const PlanePeriodCall*) = nullptr;
+};
+
+}  // namespace partita::jit
