@@ -136,6 +136,7 @@ void FlatKernel::load_operand(Xmm dst, int k, int count) {
   const RowOperand& o = shape_.in[static_cast<size_t>(k)];
   const Reg64 from = address(static_cast<size_t>(k));
   if (!o.steps) return load(dst, o.dtype, Walk::same, from, count);
+  if (o.ahead > 0 && count == lanes()) prefetcht0(ptr[element(from, rcx, o.dtype) + o.ahead]);
   if (shape_.prefetch > 0 && count == lanes()) prefetcht0(ptr[element(from, rcx, o.dtype) + shape_.prefetch]);
   load(dst, o.dtype, Walk::next, element(from, rcx, o.dtype), count);
 }

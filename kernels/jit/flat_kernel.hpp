@@ -17,6 +17,7 @@ struct RowOperand {
   bool steps;
   int64_t row_bytes;
   Fold fold = Fold::none;
+  int ahead = 0;  ///< of an input: bytes ahead of each whole vector that are fetched, for what is read next; 0: nothing
 };
 
 /// What one core has on its way from memory at full speed; a stream of loads alone keeps less in flight.

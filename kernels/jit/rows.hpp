@@ -105,6 +105,9 @@ class Sweep {
   Value front(const RowPlan& plan);
   void back(const RowPlan& plan, Value value);
 
+  /// While the tile is swept, what the next one reads of these inputs is fetched: a first sweep alone would wait for
+  /// memory, which has nothing to do during the others. Before make.
+  void fetch_next_tile(const RowPlan& plan);
   /// Makes the code for calls of `length` lanes and, where it is not 0, of `rest` lanes.
   void make(Isa isa, int64_t length, int64_t rest, bool streaming);
   void make(const RowPlan& plan);
@@ -136,7 +139,7 @@ class Sweep {
   Expr expr_;
   std::vector<RowView> in_, out_;
   std::vector<Fold> folds_;  ///< of each output
-  int64_t length_ = 0;
+  int64_t length_ = 0, rows_ahead_ = 0;
   Codes whole_, rest_;
 };
 

@@ -172,6 +172,7 @@ class GroupNorm {
     if (has_affine(problem_, 1)) y = b.mul(y, map_.load(affine(1)));
     if (has_affine(problem_, 2)) y = b.add(y, map_.load(affine(2)));
     map_.back(plan_, y);
+    map_.fetch_next_tile(plan_);
     map_.make(plan_);
   }
 

@@ -85,6 +85,7 @@ class LayerNorm {
     if (has_affine(p, 1)) x = b.mul(x, vector(1));
     if (!root_mean_square_ && has_affine(p, 2)) x = b.add(x, vector(2));
     map_.back(plan_, x);
+    map_.fetch_next_tile(plan_);
     map_.make(plan_);
   }
 

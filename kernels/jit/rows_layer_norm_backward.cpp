@@ -123,6 +123,7 @@ class LayerNormBackward {
       map_.fold(gamma, Fold::sum, b.mul(n.g, n.x));
       map_.fold(beta, Fold::sum, n.g);
     }
+    map_.fetch_next_tile(plan_);
     map_.make(plan_);
   }
 

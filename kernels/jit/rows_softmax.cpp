@@ -72,6 +72,7 @@ class Softmax {
     const Value e = exponentials_.builder().exp(exponentials_.builder().sub(x, m));
     if (!logarithm_) exponentials_.store(elements_, e);
     exponentials_.fold(sum_, Fold::sum, e);
+    exponentials_.fetch_next_tile(plan_);
     exponentials_.make(plan_);
 
     write_finish();
@@ -154,6 +155,7 @@ class SoftmaxBackward {
     whole_sum.block = 0;
     const Value y = map_.load(plan_.in[1]), sum = map_.load(whole_sum);
     map_.back(plan_, logarithm ? b.sub(g, b.mul(b.exp(y), sum)) : b.mul(y, b.sub(g, sum)));
+    map_.fetch_next_tile(plan_);
     map_.make(plan_);
   }
 

@@ -17,6 +17,7 @@ namespace {
 constexpr int64_t kAlignment = 64;
 constexpr int kStretches = 4;
 constexpr int64_t kShortestStretch = 48;  ///< lanes
+constexpr int64_t kFarthest = 1 << 20;    ///< bytes
 constexpr int64_t kVector = 32;           ///< lanes of the widest vectors
 
 RowView moved(RowView view, int64_t lanes) {
@@ -134,7 +135,12 @@ Sweep::Code Sweep::code(Isa isa, int64_t first, int64_t length, int copies, bool
   }
   Problem types;  // expansion asks for the operands' types alone
   for (const RowView& view : s.code.in) {
-    s.shape.in.push_back({view.dtype, view.steps, view.row});
+    const bool fetched = view.from == RowView::From::in && view.steps && view.row > 0;
+    const int64_t ahead = fetched ? view.row * rows_ahead_ : 0;
+    s.shape.in.push_back({.dtype = view.dtype,
+                          .steps = view.steps,
+                          .row_bytes = view.row,
+                          .ahead = ahead <= kFarthest ? static_cast<int>(ahead) : 0});
     types.in.push_back({view.dtype, {}, {}, 0});
   }
   for (const RowView& view : s.code.out) types.out.push_back({view.dtype, {}, {}, 0});
@@ -151,12 +157,20 @@ Sweep::Codes Sweep::codes(Isa isa, int64_t length, bool streaming) const {
   const int64_t stretch = length / kStretches / kVector * kVector;
   const bool fits = in_.size() * kStretches <= kMaxOperands && out_.size() * kStretches <= kMaxOperands;
   bool adds_rows = false;  // to a row of sums: four of them would not stay in registers either
-  for (size_t k = 0; k < out_.size(); ++k) adds_rows = adds_rows || (folds_[k] != Fold::none && out_[k].steps);
-  if (adds_rows || stretch < kShortestStretch || !fits) return {code(isa, 0, length, 1, streaming)};
+  bool waits = false;
+  for (size_t k = 0; k < out_.size(); ++k) {
+    adds_rows = adds_rows || (folds_[k] != Fold::none && out_[k].steps);
+    waits = waits || folds_row(k);
+  }
+  if (adds_rows || !waits || stretch < kShortestStretch || !fits) return {code(isa, 0, length, 1, streaming)};
   Codes list{code(isa, 0, stretch, kStretches, streaming)};
   const int64_t done = stretch * kStretches;
   if (done < length) list.push_back(code(isa, done, length - done, 1, streaming));
   return list;
+}
+
+void Sweep::fetch_next_tile(const RowPlan& plan) {
+  if (plan.space.along_lanes) rows_ahead_ = plan.tiling.tile_rows;
 }
 
 void Sweep::make(Isa isa, int64_t length, int64_t rest, bool streaming) {
