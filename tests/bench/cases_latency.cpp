@@ -90,6 +90,17 @@ void pool_relu(Chain& c) {
   c.relu_backward(c.in(1), c.out(0), c.out(0));
 }
 
+void max_pool_relu(Net& n) {
+  const Value source = n.input(kWide);
+  const Value pooled =
+      n.op(OpKind::MaxPoolBackward, {source, n.input(kStem.pooled(kWide))}, kWide, pool_attributes(kStem, false));
+  n.output(n.op(OpKind::ReLUBackward, {source, pooled}, kWide));
+}
+void max_pool_relu(Chain& c) {
+  c.max_pool_backward(c.in(0), c.in(1), kStem, c.out(0));
+  c.relu_backward(c.in(0), c.out(0), c.out(0));
+}
+
 LatencyCase execution(const char* name, Small::Graph graph, Small::Primitives primitives) {
   return {kLatencies, name, [=](Row& row, Contender& partita, Contender& onednn) -> Status {
             const auto small = std::make_shared<Small>(graph, primitives);
@@ -143,6 +154,7 @@ std::vector<LatencyCase> latency_cases() {
       execution("execute ReLU of 16 elements", relu16, relu16),
       compilation("compile Multiply > Add", multiply_add, multiply_add, /*cached=*/false),
       compilation("compile avg 3x3 backward > ReLU", pool_relu, pool_relu, /*cached=*/false),
+      compilation("compile max 3x3 backward > ReLU", max_pool_relu, max_pool_relu, /*cached=*/false),
       compilation("compile Multiply > Add, cached", multiply_add, multiply_add, /*cached=*/true),
   };
 }
