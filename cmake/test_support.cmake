@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What tests and fuzz targets share: makers of random graphs and problems, guarded memory, runs of whole graphs.
+include_guard(GLOBAL)   # tests and fuzz targets may be built in one folder
 find_package(GTest REQUIRED CONFIG)
 
 file(GLOB_RECURSE support CONFIGURE_DEPENDS tests/support/*.cpp)
