@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <utility>
 
 #include "partita/status.hpp"
 #include "partita/types.hpp"
@@ -67,10 +68,10 @@ class Executor;  // src/base/threads.hpp
 class stream {
  public:
   /// threads 0: as many as OpenMP gives.
-  explicit stream(const engine& on, int threads = 0) : engine_(on), threads_(threads) {}
+  explicit stream(engine on, int threads = 0) : engine_(std::move(on)), threads_(threads) {}
   /// Partita's own kernels run on the executor's threads; it must outlive the stream. oneDNN's primitives run on the
   /// calling thread.
-  stream(const engine& on, Executor& runs_on) : engine_(on), threads_(0), executor_(&runs_on) {}
+  stream(engine on, Executor& runs_on) : engine_(std::move(on)), threads_(0), executor_(&runs_on) {}
   const engine& on() const { return engine_; }
   int threads() const { return threads_; }
   /// Null: OpenMP.

@@ -50,6 +50,10 @@ class compiled_partition {
   /// from the compiled one), invalid_shape (a shape input that disagrees), out_of_memory.
   Status execute(const stream& on, std::span<const tensor> inputs, std::span<const tensor> outputs,
                  void* scratchpad = nullptr) const;
+  /// The same for callers who know the ports: one address for each of inputs() and outputs(), in their order, whose
+  /// memory is laid out as these say. Saves the search and the comparison of descriptions. Errors: as above.
+  Status execute_at(const stream& on, std::span<const void* const> inputs, std::span<void* const> outputs,
+                    void* scratchpad = nullptr) const;
 
  private:
   friend class partition;

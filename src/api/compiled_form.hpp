@@ -22,7 +22,10 @@ class CompiledForm {
   mutable std::shared_ptr<const Executable> alone;
   mutable std::mutex making_alone;
   std::vector<uint64_t> waits_for;
-  std::vector<logical_tensor> inputs, outputs;  ///< all fields known where there is an executable, else as given
+  std::vector<logical_tensor> given_inputs, given_outputs;  ///< what compile got; empty where there is an executable
+  /// The ports: all fields known where there is an executable, else as given.
+  const std::vector<logical_tensor>& inputs() const { return executable ? executable->inputs : given_inputs; }
+  const std::vector<logical_tensor>& outputs() const { return executable ? executable->outputs : given_outputs; }
   std::string about;  ///< what a line of PARTITA_VERBOSE says of it; empty where nothing is printed
 };
 

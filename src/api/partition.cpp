@@ -2,6 +2,8 @@
 // The C++ interface's partition and compiled_partition.
 #include "partita/partition.hpp"
 
+#include <algorithm>
+
 #include "partita/graph.hpp"
 #include "src/api/compiled_form.hpp"
 #include "src/api/verbose.hpp"
@@ -36,8 +38,8 @@ Status execute_waiting(const CompiledForm& form, const stream& on, std::span<con
   std::vector<tensor> constants;
   for (uint64_t id : form.waits_for)
     for (const tensor& t : inputs)
-      if (t.desc.id == id) constants.emplace_back(*find(form.inputs, id), t.data);
-  const auto in = described(form.inputs, inputs), out = described(form.outputs, outputs);
+      if (t.desc.id == id) constants.emplace_back(*find(form.inputs(), id), t.data);
+  const auto in = described(form.inputs(), inputs), out = described(form.outputs(), outputs);
   PT_ASSIGN(const Compiled compiled, compile(*form.partition, {in, out, constants}, 0, on.on()));
   if (!compiled.executable)
     return fail(Code::invalid_arguments, str("no data is given for shape input ", compiled.waits_for[0]));
@@ -62,8 +64,9 @@ Status execute_alone(const CompiledForm& form, const stream& on, std::span<const
     std::vector<tensor> constants;  // the content that the program was compiled for, which it demands again
     for (const ShapeCheck& check : form.executable->checks)
       for (const tensor& t : inputs)
-        if (t.desc.id == check.tensor) constants.emplace_back(*find(form.inputs, check.tensor), t.data);
-    PT_ASSIGN(const Compiled compiled, compile(*form.partition, {form.inputs, form.outputs, constants}, 1, on.on()));
+        if (t.desc.id == check.tensor) constants.emplace_back(*find(form.inputs(), check.tensor), t.data);
+    PT_ASSIGN(const Compiled compiled,
+              compile(*form.partition, {form.inputs(), form.outputs(), constants}, 1, on.on()));
     alone = compiled.executable;
     const std::lock_guard lock(form.making_alone);
     form.alone = alone;
@@ -78,6 +81,36 @@ Status execute_form(const CompiledForm& form, const stream& on, std::span<const 
   if (!form.executable) return execute_waiting(form, on, inputs, outputs);
   if (form.executable->team > 1 && works_alone()) return execute_alone(form, on, inputs, outputs, scratchpad);
   return run(*form.executable, on, inputs, outputs, scratchpad);
+}
+
+template <class Address>
+std::vector<tensor> tensors_at(const std::vector<logical_tensor>& ports, std::span<Address> addresses) {
+  std::vector<tensor> made;
+  for (size_t i = 0; i < std::min(ports.size(), addresses.size()); ++i)
+    made.emplace_back(ports[i], const_cast<void*>(addresses[i]));
+  return made;
+}
+
+Status execute_form(const CompiledForm& form, const stream& on, std::span<const void* const> inputs,
+                    std::span<void* const> outputs, void* scratchpad) {
+  if (form.executable && (form.executable->team == 1 || !works_alone()))
+    return run(*form.executable, on, inputs, outputs, scratchpad);
+  const std::vector<tensor> in = tensors_at(form.inputs(), inputs), out = tensors_at(form.outputs(), outputs);
+  return execute_form(form, on, std::span<const tensor>(in), std::span<const tensor>(out), scratchpad);
+}
+
+/// Ports are given as tensors or as addresses.
+template <class Input, class Output>
+Status execute_guarded(const CompiledForm* form, const stream& on, std::span<Input> inputs, std::span<Output> outputs,
+                       void* scratchpad) {
+  return guarded([&]() -> Status {
+    if (!form) return fail(Code::invalid_arguments, "the compiled partition is empty");
+    if (!verbose()) return execute_form(*form, on, inputs, outputs, scratchpad);
+    const Stopwatch watch;
+    PT_TRY(execute_form(*form, on, inputs, outputs, scratchpad));
+    print_verbose("exec", form->about, watch.milliseconds(), scratchpad ? ",scratchpad:user" : ",scratchpad:library");
+    return {};
+  });
 }
 
 }  // namespace
@@ -120,12 +153,9 @@ Result<compiled_partition> partition::compile(std::span<const logical_tensor> in
     form->partition = form_;
     form->executable = std::move(compiled.executable);
     form->waits_for = std::move(compiled.waits_for);
-    if (form->executable) {
-      form->inputs = form->executable->inputs;
-      form->outputs = form->executable->outputs;
-    } else {
-      form->inputs.assign(inputs.begin(), inputs.end());
-      form->outputs.assign(outputs.begin(), outputs.end());
+    if (!form->executable) {
+      form->given_inputs.assign(inputs.begin(), inputs.end());
+      form->given_outputs.assign(outputs.begin(), outputs.end());
     }
     if (verbose()) {
       form->about = about(*form);
@@ -140,7 +170,7 @@ Result<compiled_partition> partition::compile(std::span<const logical_tensor> in
 Result<logical_tensor> compiled_partition::query_logical_tensor(uint64_t id) const {
   return guarded([&]() -> Result<logical_tensor> {
     if (form_)
-      for (const auto* list : {&form_->inputs, &form_->outputs})
+      for (const auto* list : {&form_->inputs(), &form_->outputs()})
         if (const logical_tensor* t = find(*list, id)) return *t;
     return fail(Code::invalid_arguments, str("tensor ", id, " is no port of the compiled partition"));
   });
@@ -154,8 +184,8 @@ size_t compiled_partition::scratchpad_bytes() const {
   return form_ && form_->executable ? form_->executable->program.arena_bytes : 0;
 }
 
-const std::vector<logical_tensor>& compiled_partition::inputs() const { return form_->inputs; }
-const std::vector<logical_tensor>& compiled_partition::outputs() const { return form_->outputs; }
+const std::vector<logical_tensor>& compiled_partition::inputs() const { return form_->inputs(); }
+const std::vector<logical_tensor>& compiled_partition::outputs() const { return form_->outputs(); }
 
 std::vector<step_info> compiled_partition::steps() const {
   std::vector<step_info> list;
@@ -167,17 +197,12 @@ std::vector<step_info> compiled_partition::steps() const {
 
 Status compiled_partition::execute(const stream& on, std::span<const tensor> inputs, std::span<const tensor> outputs,
                                    void* scratchpad) const {
-  return guarded([&]() -> Status {
-    if (!form_) return fail(Code::invalid_arguments, "the compiled partition is empty");
-    if (verbose()) {
-      const Stopwatch watch;
-      PT_TRY(execute_form(*form_, on, inputs, outputs, scratchpad));
-      print_verbose("exec", form_->about, watch.milliseconds(),
-                    scratchpad ? ",scratchpad:user" : ",scratchpad:library");
-      return {};
-    }
-    return execute_form(*form_, on, inputs, outputs, scratchpad);
-  });
+  return execute_guarded(form_.get(), on, inputs, outputs, scratchpad);
+}
+
+Status compiled_partition::execute_at(const stream& on, std::span<const void* const> inputs,
+                                      std::span<void* const> outputs, void* scratchpad) const {
+  return execute_guarded(form_.get(), on, inputs, outputs, scratchpad);
 }
 
 }  // namespace partita

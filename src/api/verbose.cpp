@@ -32,8 +32,8 @@ std::string tensor_text(std::string_view side, size_t number, const logical_tens
 
 std::string tensors_text(const CompiledForm& form) {
   std::vector<std::string> words;
-  for (size_t i = 0; i < form.inputs.size(); ++i) words.push_back(tensor_text("in", i, form.inputs[i]));
-  for (size_t i = 0; i < form.outputs.size(); ++i) words.push_back(tensor_text("out", i, form.outputs[i]));
+  for (size_t i = 0; i < form.inputs().size(); ++i) words.push_back(tensor_text("in", i, form.inputs()[i]));
+  for (size_t i = 0; i < form.outputs().size(); ++i) words.push_back(tensor_text("out", i, form.outputs()[i]));
   return join(words, " ");
 }
 

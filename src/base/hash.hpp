@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string_view>
 
 namespace partita {
@@ -21,6 +22,12 @@ class Hasher {
     return *this;
   }
   Hasher& add(std::string_view text) { return add(std::hash<std::string_view>{}(text)); }
+  /// A list is folded first: mixing costs ten times as much as a multiplication.
+  Hasher& add(std::span<const int64_t> list) {
+    uint64_t folded = list.size();
+    for (int64_t number : list) folded = folded * 0x9e3779b97f4a7c15ull + static_cast<uint64_t>(number);
+    return add(folded);
+  }
   uint64_t value() const { return state_; }
 
  private:

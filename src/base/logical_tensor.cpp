@@ -46,7 +46,12 @@ logical_tensor::logical_tensor(uint64_t id, Dtype dtype, const Dims& dims, Layou
 }
 
 logical_tensor::logical_tensor(uint64_t id, Dtype dtype, const Dims& dims, const Dims& strides, Property property)
-    : id(id), dtype(dtype), layout(Layout::strided), property(property), rank_known(true), dims(dims),
+    : id(id),
+      dtype(dtype),
+      layout(Layout::strided),
+      property(property),
+      rank_known(true),
+      dims(dims),
       strides(strides) {}
 
 bool logical_tensor::shape_known() const { return rank_known && all_known(dims); }
@@ -62,15 +67,13 @@ int64_t logical_tensor::elements() const {
 
 size_t logical_tensor::size_bytes() const {
   PT_ASSERT(shape_known());
-  const int64_t count = buffer_elements(dims, strides_known() ? strides : dense_strides(dims));
+  const int64_t count = strides_known() ? buffer_elements(dims, strides) : buffer_elements(dims, dense_strides(dims));
   // bytes_for would overflow beyond this; no buffer of that size exists.
   if (count > kTooMany / 8) return std::numeric_limits<size_t>::max();
   return bytes_for(dtype, count);
 }
 
-std::string logical_tensor::text() const {
-  return str(name_of(dtype), "[", rank_known ? text_of(dims) : "?", "]");
-}
+std::string logical_tensor::text() const { return str(name_of(dtype), "[", rank_known ? text_of(dims) : "?", "]"); }
 
 bool operator==(const logical_tensor& a, const logical_tensor& b) {
   if (a.id != b.id || a.dtype != b.dtype || a.layout != b.layout || a.property != b.property) return false;

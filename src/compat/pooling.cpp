@@ -77,12 +77,10 @@ struct KeyHash {
   size_t operator()(const Request& key) const {
     const Pooling& p = key.pooling;
     Hasher h;
-    h.add(static_cast<uint64_t>(p.kind)).add(static_cast<uint64_t>(p.output.dtype));
+    h.add(static_cast<uint64_t>(p.kind) | static_cast<uint64_t>(p.output.dtype) << 32);
     h.add(static_cast<uint64_t>(p.ceil) | static_cast<uint64_t>(p.divisor) << 8 |
           static_cast<uint64_t>(key.threads) << 16);
-    for (const Dims* dims : {&p.kernel, &p.strides, &p.pads_begin, &p.output.dims, &p.inputs[0].dims})
-      for (int64_t d : *dims) h.add(static_cast<uint64_t>(d));
-    return h.value();
+    return h.add(p.kernel).add(p.strides).add(p.pads_begin).add(p.output.dims).add(p.inputs[0].dims).value();
   }
 };
 
@@ -143,12 +141,13 @@ View with_batch(View view) {
 
 bool overlaps_itself(const View& view) {
   if (view.empty()) return false;
-  std::vector<std::pair<int64_t, int64_t>> axes;  // stride, dim
-  for (int i = 0; i < view.dims.size(); ++i)
-    if (view.dims[i] > 1) axes.emplace_back(view.strides[i], view.dims[i]);
-  std::ranges::sort(axes);
+  std::array<std::pair<int64_t, int64_t>, kMaxRank> axes;  // stride, dim
+  auto end = axes.begin();
+  for (int i = view.dims.size() - 1; i >= 0; --i)  // row-major ones are in order then
+    if (view.dims[i] > 1) *end++ = {view.strides[i], view.dims[i]};
+  std::sort(axes.begin(), end);
   int64_t reach = 0;  // of the axes with smaller strides
-  for (const auto& [stride, dim] : axes) {
+  for (const auto& [stride, dim] : std::span(axes.begin(), end)) {
     if (stride <= reach) return true;
     reach += stride * (dim - 1);
   }
@@ -173,8 +172,7 @@ Result<std::shared_ptr<const PoolingProgram>> PoolingProgram::of(const Pooling& 
   auto made = std::make_shared<PoolingProgram>();
   PT_ASSIGN(made->compiled_, alone.compile(single.inputs, single.outputs, cpu()));
   made->pooling_ = pooling;
-  std::ranges::copy(single.inputs, made->inputs_.begin());
-  made->output_ = single.outputs[0];
+  PT_ASSERT(std::ranges::equal(made->compiled_.inputs(), single.inputs, {}, &logical_tensor::id, &logical_tensor::id));
   table().keep(key, made);
   return std::shared_ptr<const PoolingProgram>(std::move(made));
 }
@@ -182,10 +180,7 @@ Result<std::shared_ptr<const PoolingProgram>> PoolingProgram::of(const Pooling& 
 Status PoolingProgram::execute(std::span<const void* const> inputs, void* output, void* scratchpad) const {
   PT_ASSERT(static_cast<int>(inputs.size()) == pooling_.input_count);
   if (reinterpret_cast<uintptr_t>(scratchpad) % 64 != 0) scratchpad = nullptr;
-  std::array<tensor, 2> in;
-  for (size_t i = 0; i < inputs.size(); ++i) in[i] = {inputs_[i], const_cast<void*>(inputs[i])};
-  const tensor out(output_, output);
-  return compiled_.execute(default_stream(), {in.data(), inputs.size()}, {&out, 1}, scratchpad);
+  return compiled_.execute_at(default_stream(), inputs, {&output, 1}, scratchpad);
 }
 
 }  // namespace partita::compat

@@ -74,8 +74,6 @@ class PoolingProgram {
  private:
   Pooling pooling_;
   compiled_partition compiled_;
-  std::array<logical_tensor, 2> inputs_;
-  logical_tensor output_;
 };
 
 }  // namespace partita::compat

@@ -41,9 +41,8 @@ struct Request {
     h.add(static_cast<uint64_t>(keeps_constants)).add(static_cast<uint64_t>(deterministic));
     for (const auto* side : {&given.inputs, &given.outputs})
       for (const logical_tensor& t : *side) {
-        h.add(t.id).add(static_cast<uint64_t>(t.dtype)).add(static_cast<uint64_t>(t.layout));
-        for (int64_t d : t.dims) h.add(static_cast<uint64_t>(d));
-        for (int64_t d : t.strides) h.add(static_cast<uint64_t>(d));
+        h.add(t.id ^ static_cast<uint64_t>(t.dtype) << 56 ^ static_cast<uint64_t>(t.layout) << 48);
+        h.add(t.dims).add(t.strides);
       }
     for (const tensor& c : given.constants)
       if (counts(c)) h.add(c.desc.id).add(content_of(c));

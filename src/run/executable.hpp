@@ -26,5 +26,8 @@ struct Executable {
 /// stream's allocator. Errors: invalid_arguments, invalid_shape, out_of_memory, and what a kernel answers.
 Status run(const Executable& executable, const stream& on, std::span<const tensor> inputs,
            std::span<const tensor> outputs, void* scratchpad);
+/// The same with an address for each port, in the ports' order.
+Status run(const Executable& executable, const stream& on, std::span<const void* const> inputs,
+           std::span<void* const> outputs, void* scratchpad);
 
 }  // namespace partita

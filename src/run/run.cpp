@@ -65,6 +65,25 @@ Status bind(const std::vector<logical_tensor>& ports, const std::vector<int>& bu
   return {};
 }
 
+Status unbound(const std::vector<logical_tensor>& ports, size_t given, size_t place, const char* side) {
+  if (given != ports.size())
+    return fail(Code::invalid_arguments,
+                str(given, " ", side, " addresses are given, the partition has ", ports.size(), " ", side, "s"));
+  return fail(Code::invalid_arguments, str(side, " tensor ", ports[place].id, " has no data"));
+}
+
+/// The same with an address for each port.
+template <class Address>
+Status bind(const std::vector<logical_tensor>& ports, const std::vector<int>& buffers, std::span<Address> given,
+            const char* side, void** pointers) {
+  if (given.size() != ports.size()) return unbound(ports, given.size(), 0, side);
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (!given[i] && ports[i].elements() > 0) return unbound(ports, given.size(), i, side);
+    pointers[buffers[i]] = const_cast<void*>(given[i]);
+  }
+  return {};
+}
+
 int64_t element(const logical_tensor& t, const void* data, int64_t i) {
   return static_cast<int64_t>(load_as_double(data, t.dtype, i * (t.rank() ? t.strides[0] : 0)));
 }
@@ -104,10 +123,10 @@ std::shared_ptr<const KeptConstants::Block> kept_for(const Executable& e, const 
   return e.kept->get({addresses, count}, p.kept_bytes, memory, fill);
 }
 
-}  // namespace
-
-Status run(const Executable& e, const stream& on, std::span<const tensor> inputs, std::span<const tensor> outputs,
-           void* scratchpad) {
+/// Ports are given as tensors or as addresses.
+template <class Input, class Output>
+Status run_with(const Executable& e, const stream& on, std::span<Input> inputs, std::span<Output> outputs,
+                void* scratchpad) {
   const Program& p = e.program;
   const Arena own(on.on().memory(), scratchpad ? 0 : p.arena_bytes);
   auto* arena = static_cast<std::byte*>(scratchpad ? scratchpad : own.data());
@@ -127,6 +146,18 @@ Status run(const Executable& e, const stream& on, std::span<const tensor> inputs
   std::byte* const kept = block ? KeptConstants::data_of(*block) : nullptr;
   place_buffers(p, pointers, arena, kept);
   return run_steps(p, pointers, arena, kept);
+}
+
+}  // namespace
+
+Status run(const Executable& e, const stream& on, std::span<const tensor> inputs, std::span<const tensor> outputs,
+           void* scratchpad) {
+  return run_with(e, on, inputs, outputs, scratchpad);
+}
+
+Status run(const Executable& e, const stream& on, std::span<const void* const> inputs, std::span<void* const> outputs,
+           void* scratchpad) {
+  return run_with(e, on, inputs, outputs, scratchpad);
 }
 
 }  // namespace partita

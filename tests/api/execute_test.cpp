@@ -56,6 +56,31 @@ TEST(execute, refuses_missing_tensors_data_and_other_shapes) {
             "input tensor 0 has strides [2], compiled were [1]");
 }
 
+TEST(execute_at, takes_addresses_in_the_order_of_the_ports) {
+  const auto c = compiled_of(only_partition("%2: f32[4] = Subtract(%0: f32[4], %1: f32[4])"));
+  ASSERT_TRUE(c.ok()) << c.status().text();
+  float x[2][4] = {{5, 6, 7, 8}, {1, 2, 3, 4}}, d[4];
+  std::vector<const void*> in;
+  for (const logical_tensor& port : c->inputs()) in.push_back(x[port.id]);
+  const std::vector<void*> out = {d};
+  const Status s = c->execute_at(stream(engine()), in, out);
+  ASSERT_TRUE(s.ok()) << s.text();
+  EXPECT_EQ(d[3], 4);
+}
+
+TEST(execute_at, refuses_another_number_of_addresses_and_null) {
+  const auto c = compiled_of(only_partition("%1: f32[4] = ReLU(%0: f32[4])"));
+  ASSERT_TRUE(c.ok());
+  float x[8] = {};
+  const stream s{engine()};
+  const std::vector<const void*> in = {x}, null_in = {nullptr};
+  const std::vector<void*> out = {x + 4}, two = {x, x + 4};
+  EXPECT_EQ(c->execute_at(s, {}, out).text(), "0 input addresses are given, the partition has 1 inputs");
+  EXPECT_EQ(c->execute_at(s, in, two).text(), "2 output addresses are given, the partition has 1 outputs");
+  EXPECT_EQ(c->execute_at(s, null_in, out).text(), "input tensor 0 has no data");
+  EXPECT_EQ(compiled_partition().execute_at(s, in, out).text(), "the compiled partition is empty");
+}
+
 TEST(compile, needs_a_known_tensor_for_every_port) {
   const partition p = only_partition("%1: f32 = ReLU(%0: f32[4])");
   const engine e;
@@ -168,7 +193,11 @@ TEST(shape_input, is_compared_with_a_given_output_shape_at_execution) {
   ASSERT_TRUE(c->execute(stream(engine()), in, std::vector<tensor>{{out, dx}}).ok());
   EXPECT_EQ(dx[0], 1);
   EXPECT_EQ(dx[15], 4);
+  const std::vector<const void*> in_at = {dy, shape};
+  const std::vector<void*> out_at = {dx};
+  EXPECT_TRUE(c->execute_at(stream(engine()), in_at, out_at).ok());
   shape[3] = 5;
+  EXPECT_EQ(c->execute_at(stream(engine()), in_at, out_at).code(), Code::invalid_shape);
   const Status s = c->execute(stream(engine()), in, std::vector<tensor>{{out, dx}});
   EXPECT_EQ(s.code(), Code::invalid_shape);
   EXPECT_EQ(s.text(), "op 1 (AvgPoolBackward): `src_shape` says [1,1,4,5], the partition was compiled for [1,1,4,4]");
@@ -188,6 +217,10 @@ TEST(shape_input, may_arrive_only_at_execution) {
   EXPECT_EQ(dx[15], 4);
   EXPECT_EQ(c->execute(stream(engine()), in, std::vector<tensor>{{logical_tensor(2, Dtype::f32), dx}}).code(),
             Code::invalid_arguments);
+  const std::vector<const void*> in_at = {dy, shape};
+  const std::vector<void*> out_at = {dx};
+  EXPECT_EQ(c->execute_at(stream(engine()), in_at, out_at).code(),
+            Code::invalid_arguments);  // whose shape nobody knows
 }
 
 TEST(shape_input, of_a_reduction_names_the_axes) {

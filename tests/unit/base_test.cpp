@@ -165,7 +165,9 @@ TEST(hash, depends_on_order_and_on_every_value) {
   values.insert(Hasher().add(1).add(3).value());
   values.insert(Hasher().add(0).value());
   values.insert(Hasher().add("a").value());
-  EXPECT_EQ(values.size(), 5u);
+  for (const Dims& list : {Dims{}, Dims{0}, Dims{0, 0}, Dims{1, 2}, Dims{2, 1}})
+    values.insert(Hasher().add(list).value());
+  EXPECT_EQ(values.size(), 9u);
   EXPECT_EQ(Hasher().add(1).add("x").value(), Hasher().add(1).add("x").value());
 }
 

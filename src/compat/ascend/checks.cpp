@@ -44,15 +44,17 @@ bool takes_format(aclFormat format, int spatial, bool batch) {
 
 std::string shape(const aclTensor& t) { return str("[", text_of(t.dims), "]"); }
 
-View view_of(const aclTensor& t, int spatial) {
-  const View view{dtype_of(t.type), t.dims, t.strides};
-  return t.dims.size() == spatial + 1 ? with_batch(view) : view;
+void describe(const aclTensor& t, int spatial, View& view) {
+  view.dtype = dtype_of(t.type);
+  view.dims = t.dims;
+  view.strides = t.strides;
+  if (t.dims.size() == spatial + 1) view = with_batch(view);
 }
 
 }  // namespace
 
-aclnnStatus FirstCall::not_null(const char* name, const void* pointer) const {
-  return pointer ? ACLNN_SUCCESS : report(ACLNN_ERR_PARAM_NULLPTR, str(call_, ": ", name, " is null"));
+aclnnStatus FirstCall::is_null(const char* name) const {
+  return report(ACLNN_ERR_PARAM_NULLPTR, str(call_, ": ", name, " is null"));
 }
 
 aclnnStatus FirstCall::image(Named image) const {
@@ -103,10 +105,11 @@ aclnnStatus FirstCall::list(const char* name, const aclIntArray* array, int64_t 
   if (values.size() != 1 && values.size() != static_cast<size_t>(spatial_))
     return invalid(name, " has ", values.size(), " entries, it must have ", fallback ? "none, one or " : "one or ",
                    spatial_);
-  result = Dims(spatial_, 0);
-  for (int i = 0; i < spatial_; ++i) result[i] = values[values.size() == 1 ? 0 : static_cast<size_t>(i)];
-  for (int i = 0; i < spatial_; ++i)
-    if (result[i] < least) return invalid(name, "[", i, "] is ", result[i], ", it must be at least ", least);
+  for (int i = 0; i < spatial_; ++i) {
+    const int64_t number = values[values.size() == 1 ? 0 : static_cast<size_t>(i)];
+    if (number < least) return invalid(name, "[", i, "] is ", number, ", it must be at least ", least);
+    result.push_back(number);
+  }
   return ACLNN_SUCCESS;
 }
 
@@ -132,10 +135,10 @@ aclnnStatus FirstCall::finish(Pooling& p, std::initializer_list<Named> tensors, 
   PT_CHECK(not_null("workspaceSize", workspace_size));
   PT_CHECK(not_null("executor", executor));
   const Named result = tensors.end()[-1];
-  p.output = view_of(*result.tensor, spatial_);
+  describe(*result.tensor, spatial_, p.output);
   p.input_count = 0;
   for (int place : inputs)
-    p.inputs[static_cast<size_t>(p.input_count++)] = view_of(*tensors.begin()[place].tensor, spatial_);
+    describe(*tensors.begin()[place].tensor, spatial_, p.inputs[static_cast<size_t>(p.input_count++)]);
   if (overlaps_itself(p.output))
     return invalid(result.name, " has strides [", text_of(result.tensor->strides), "], with which cells of ",
                    shape(*result.tensor), " share memory");

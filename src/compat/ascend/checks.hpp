@@ -26,7 +26,7 @@ class FirstCall {
   aclnnStatus invalid(const Parts&... parts) const {
     return report(ACLNN_ERR_PARAM_INVALID, str(call_, ": ", parts...));
   }
-  aclnnStatus not_null(const char* name, const void* pointer) const;
+  aclnnStatus not_null(const char* name, const void* pointer) const { return pointer ? ACLNN_SUCCESS : is_null(name); }
   /// f32, f16 or bf16; dims and format of a pooling.
   aclnnStatus image(Named image) const;
   aclnnStatus equal_types(Named a, Named b) const;
@@ -35,7 +35,7 @@ class FirstCall {
   /// Equal but for the spatial axes.
   aclnnStatus equal_batch_and_channels(Named a, Named b) const;
   /// One entry for all axes or one an axis, none below `least`; null or none where `fallback` (not null) says what
-  /// stands for that.
+  /// stands for that. `result` is empty before.
   aclnnStatus list(const char* name, const aclIntArray* array, int64_t least, const Dims* fallback, Dims& result) const;
   /// The spatial dims of `pooled` are what pooling `source` makes.
   aclnnStatus windows_fit(Named pooled, Named source, const Pooling& p) const;
@@ -48,6 +48,8 @@ class FirstCall {
   int64_t spatial_dim(const aclTensor& t, int axis) const { return t.dims[t.dims.size() - spatial_ + axis]; }
 
  private:
+  aclnnStatus is_null(const char* name) const;
+
   const char* call_;
   int spatial_;
 };

@@ -52,7 +52,7 @@ aclnnStatus run(const char* call, void* workspace, uint64_t workspace_size, aclO
   aclOpExecutor& e = *executor;
   if (e.state == State::spent)
     return failed(ACLNN_ERR_PARAM_INVALID, "the executor was used up; aclSetAclOpExecutorRepeatable keeps one");
-  if (std::string_view(e.call) != call) return failed(ACLNN_ERR_PARAM_INVALID, "the executor is for ", e.call);
+  if (e.call != call) return failed(ACLNN_ERR_PARAM_INVALID, "the executor is for ", e.call);
   const size_t needed = e.program ? e.program->scratchpad_bytes() : 0;
   if (workspace_size < needed)
     return failed(ACLNN_ERR_PARAM_INVALID, "workspaceSize is ", workspace_size, ", needed are ", needed, " bytes");

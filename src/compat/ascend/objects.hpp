@@ -31,7 +31,7 @@ struct aclOpExecutor {
   static constexpr int kMostTensors = 4;
 
   State state = State::spent;
-  const char* call = "";                                           ///< name of the second call
+  const char* call = nullptr;  ///< name of the second call, the one literal that both calls of an operator use
   std::shared_ptr<const partita::compat::PoolingProgram> program;  ///< null where the result is empty
   /// The tensors of the first call: name and data; the output is the last one.
   int tensors = 0;

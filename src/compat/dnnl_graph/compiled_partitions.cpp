@@ -2,10 +2,10 @@
 // Compiling partitions and executing them. The C interface matches tensors by position, so a compiled partition keeps
 // for each port of its program where in the given lists its tensor stands.
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "src/base/check.hpp"
@@ -34,22 +34,35 @@ struct Port {
   bool takes_given_desc;  ///< the tensor's own dims are needed
 };
 
-/// In place for as many as most partitions have.
+/// In place for as many as most partitions have; only what is added is made.
 template <class T>
 class List {
  public:
-  explicit List(size_t n) : size_(n) {
-    if (n > few_.size()) many_.resize(n);
+  explicit List(size_t most) : in_place_(most <= kFew) {
+    if (!in_place_) many_.reserve(most);
   }
-  T& operator[](size_t i) { return data()[i]; }
-  operator std::span<const T>() { return {data(), size_}; }
+  List(const List&) = delete;
+  List& operator=(const List&) = delete;
+  /// Adds what `make` returns; at most as often as was said.
+  template <class Make>
+  void add(Make&& make) {
+    if (in_place_)
+      new (few() + size_++) T(make());
+    else
+      many_.push_back(make());
+  }
+  operator std::span<const T>() { return in_place_ ? std::span<const T>(few(), size_) : std::span<const T>(many_); }
 
  private:
-  T* data() { return many_.empty() ? few_.data() : many_.data(); }
+  static_assert(std::is_trivially_destructible_v<T>);
+  static constexpr size_t kFew = 12;
 
-  std::array<T, 12> few_;
+  T* few() { return reinterpret_cast<T*>(few_); }
+
+  alignas(T) std::byte few_[kFew * sizeof(T)];
   std::vector<T> many_;
-  size_t size_;
+  size_t size_ = 0;
+  bool in_place_;
 };
 
 constexpr size_t kAlignment = 64;
@@ -62,6 +75,7 @@ struct dnnl_graph_compiled_partition {
   partition group;
   std::optional<compiled_partition> program;
   std::vector<Port> inputs, outputs;
+  bool takes_descs = false;  ///< one of the ports does
   size_t given_inputs = 0, given_outputs = 0;
   std::vector<dnnl_graph_inplace_pair_t> inplace;
 };
@@ -81,20 +95,19 @@ Status convert(size_t num, const dnnl_graph_logical_tensor_t** given, const char
   for (size_t i = 0; i < num; ++i) {
     if (!given[i]) return fail(Code::invalid_arguments, str("`", side, "` ", i, " is null"));
     PT_TRY(check_rank(*given[i]));
-    into[i] = from_c(*given[i]);
+    into.add([&] { return from_c(*given[i]); });
   }
   return {};
 }
 
-std::vector<Port> ports_of(const std::vector<logical_tensor>& ports, std::span<const logical_tensor> given) {
-  std::vector<Port> made;
-  for (size_t i = 0; i < ports.size(); ++i) {
-    const logical_tensor& t = ports[i];
+void describe(const std::vector<logical_tensor>& ports, std::span<const logical_tensor> given,
+              std::vector<Port>& made) {
+  made.clear();
+  for (const logical_tensor& t : ports) {
     const auto at = std::ranges::find(given, t.id, &logical_tensor::id);
-    made.push_back({t.id, t.dtype, static_cast<size_t>(at - given.begin()), t.shape_known() ? t.size_bytes() : 0,
-                    !t.shape_known()});
+    const bool known = t.shape_known();
+    made.push_back({t.id, t.dtype, static_cast<size_t>(at - given.begin()), known ? t.size_bytes() : 0, !known});
   }
-  return made;
 }
 
 Status compile(dnnl_graph_compiled_partition& into, const partition& p, std::span<const logical_tensor> in,
@@ -103,8 +116,10 @@ Status compile(dnnl_graph_compiled_partition& into, const partition& p, std::spa
   if (dumps(Dump::subgraph)) dump_subgraph(p, in, out);
   PT_ASSIGN(into.program, p.compile(in, out, on));
   into.group = p;
-  into.inputs = ports_of(into.program->inputs(), in);
-  into.outputs = ports_of(into.program->outputs(), out);
+  describe(into.program->inputs(), in, into.inputs);
+  describe(into.program->outputs(), out, into.outputs);
+  const auto takes_desc = [](const Port& port) { return port.takes_given_desc; };
+  into.takes_descs = std::ranges::any_of(into.inputs, takes_desc) || std::ranges::any_of(into.outputs, takes_desc);
   into.given_inputs = in.size();
   into.given_outputs = out.size();
   into.inplace.clear();
@@ -118,20 +133,34 @@ Status check_lists(const dnnl_graph_compiled_partition& p, size_t num_inputs, si
                                            p.given_outputs, " outputs, found ", num_inputs, " and ", num_outputs));
 }
 
-/// The tensors of the ports, in the program's order.
+Status misfit(const Port& port, const_dnnl_graph_tensor_t t, const char* side) {
+  if (!t) return fail(Code::invalid_arguments, str("`", side, "` ", port.place, " is null"));
+  return fail(Code::invalid_arguments, str(side, " ", port.place, " (tensor ", port.id, ") has ", t->bytes, " bytes, ",
+                                           port.bytes, " are needed"));
+}
+
+template <class Bound>
+Bound of_port(const Port& port, const dnnl_graph_tensor& t) {
+  if constexpr (std::is_same_v<Bound, tensor>) {
+    tensor bound;
+    if (port.takes_given_desc) bound.desc = from_c(t.desc);
+    bound.desc.id = port.id;
+    bound.desc.dtype = port.dtype;
+    bound.data = t.data;
+    return bound;
+  } else {
+    return t.data;
+  }
+}
+
+/// The tensors of the ports, or their addresses, in the program's order.
+template <class Bound>
 Status bind(const std::vector<Port>& ports, const const_dnnl_graph_tensor_t* given, const char* side,
-            List<tensor>& into) {
+            List<Bound>& into) {
   for (size_t i = 0; i < ports.size(); ++i) {
-    const Port& port = ports[i];
-    const const_dnnl_graph_tensor_t t = given[port.place];
-    if (!t) return fail(Code::invalid_arguments, str("`", side, "` ", port.place, " is null"));
-    if (t->bytes < port.bytes)
-      return fail(Code::invalid_arguments, str(side, " ", port.place, " (tensor ", port.id, ") has ", t->bytes,
-                                               " bytes, ", port.bytes, " are needed"));
-    if (port.takes_given_desc) into[i].desc = from_c(t->desc);
-    into[i].desc.id = port.id;
-    into[i].desc.dtype = port.dtype;
-    into[i].data = t->data;
+    const const_dnnl_graph_tensor_t t = given[ports[i].place];
+    if (!t || t->bytes < ports[i].bytes) return misfit(ports[i], t, side);
+    into.add([&] { return of_port<Bound>(ports[i], *t); });
   }
   return {};
 }
@@ -148,6 +177,26 @@ Result<void*> aligned_scratchpad(const compiled_partition& program, const_dnnl_g
   return reinterpret_cast<void*>((address + kAlignment - 1) / kAlignment * kAlignment);
 }
 
+/// What a call of execute gives, its counts checked.
+struct Arguments {
+  const const_dnnl_graph_tensor_t *inputs, *outputs;
+  void* scratchpad;
+};
+
+Status execute_on(const partita::stream& on, const dnnl_graph_compiled_partition& p, const Arguments& given) {
+  if (p.takes_descs) {
+    List<tensor> in(p.inputs.size()), out(p.outputs.size());
+    PT_TRY(bind(p.inputs, given.inputs, "inputs", in));
+    PT_TRY(bind(p.outputs, given.outputs, "outputs", out));
+    return p.program->execute(on, in, out, given.scratchpad);
+  }
+  List<const void*> in(p.inputs.size());
+  List<void*> out(p.outputs.size());
+  PT_TRY(bind(p.inputs, given.inputs, "inputs", in));
+  PT_TRY(bind(p.outputs, given.outputs, "outputs", out));
+  return p.program->execute_at(on, in, out, given.scratchpad);
+}
+
 Status execute(const dnnl_graph_compiled_partition& p, dnnl_stream_t stream, size_t num_inputs,
                const const_dnnl_graph_tensor_t* inputs, size_t num_outputs, const const_dnnl_graph_tensor_t* outputs,
                const_dnnl_graph_tensor_t scratchpad) {
@@ -155,16 +204,13 @@ Status execute(const dnnl_graph_compiled_partition& p, dnnl_stream_t stream, siz
   PT_ASSIGN(const dnnl_engine_t handle, host::engine_of(stream));
   PT_TRY(check_engine(p.group, handle));
   PT_TRY(check_lists(p, num_inputs, num_outputs));
-  List<tensor> in(p.inputs.size()), out(p.outputs.size());
-  PT_TRY(bind(p.inputs, inputs, "inputs", in));
-  PT_TRY(bind(p.outputs, outputs, "outputs", out));
   PT_ASSIGN(void* const scratch, aligned_scratchpad(*p.program, scratchpad));
-  const engine on = engine_at(handle);
-  if (!host::has_threadpools()) return p.program->execute(partita::stream(on), in, out, scratch);
+  const Arguments given{inputs, outputs, scratch};
+  if (!host::has_threadpools()) return execute_on(partita::stream(*engine_at(handle)), p, given);
   void* pool = host::threadpool_of(stream);
-  if (!pool) return p.program->execute(partita::stream(on, 1), in, out, scratch);
+  if (!pool) return execute_on(partita::stream(*engine_at(handle), 1), p, given);
   PoolExecutor executor(pool);
-  return p.program->execute(partita::stream(on, executor), in, out, scratch);
+  return execute_on(partita::stream(*engine_at(handle), executor), p, given);
 }
 
 }  // namespace
@@ -183,7 +229,7 @@ dnnl_status_t dnnl_graph_partition_compile(dnnl_graph_partition_t p, dnnl_graph_
     PT_TRY(convert(in_num, inputs, "inputs", in));
     PT_TRY(convert(out_num, outputs, "outputs", out));
     constant_capacity(dnnl_cpu);  // what the environment says of it counts from the first compilation on
-    return compile(*compiled_partition, p->value, in, out, engine_at(engine));
+    return compile(*compiled_partition, p->value, in, out, *engine_at(engine));
   });
 }
 

@@ -21,7 +21,7 @@ namespace partita::abi {
 namespace {
 
 struct Registered {
-  engine value;
+  std::shared_ptr<const engine> value;
   const dnnl_graph_allocator* memory;
 };
 
@@ -42,21 +42,22 @@ void register_engine(dnnl_engine_t handle, const dnnl_graph_allocator& memory) {
   uint64_t former = 0;
   {
     const std::unique_lock lock(table().mutex);
-    Registered made{engine(EngineKind::cpu, memory.memory), &memory};
+    Registered made{std::make_shared<const engine>(EngineKind::cpu, memory.memory), &memory};
     const auto [at, added] = table().engines.try_emplace(handle, made);
     if (!added) {
-      former = at->second.value.identity();
+      former = at->second.value->identity();
       at->second = std::move(made);
     }
   }
   if (former != 0) forget_engine(former);
 }
 
-engine engine_at(dnnl_engine_t handle) {
+std::shared_ptr<const engine> engine_at(dnnl_engine_t handle) {
   static const engine& standard = *new engine;
   const std::shared_lock lock(table().mutex);
   const auto at = table().engines.find(handle);
-  return at == table().engines.end() ? standard : at->second.value;
+  if (at != table().engines.end()) return at->second.value;
+  return {std::shared_ptr<const void>(), &standard};  // owned by nobody, counted by nobody
 }
 
 void forget_allocator(const dnnl_graph_allocator& memory) {
@@ -65,7 +66,7 @@ void forget_allocator(const dnnl_graph_allocator& memory) {
     const std::unique_lock lock(table().mutex);
     std::erase_if(table().engines, [&](const auto& entry) {
       if (entry.second.memory != &memory) return false;
-      gone.push_back(entry.second.value.identity());
+      gone.push_back(entry.second.value->identity());
       return true;
     });
   }

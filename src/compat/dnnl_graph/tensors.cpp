@@ -24,7 +24,7 @@ Status allocate(dnnl_graph_tensor& t) {
     return fail(Code::invalid_arguments,
                 str("tensor ", t.desc.id, ": memory cannot be allocated where dims or strides are not known"));
   if (t.bytes == 0) return {};
-  const allocator memory = engine_at(t.engine).memory();
+  const allocator memory = engine_at(t.engine)->memory();
   t.owned = memory.allocate(t.bytes, kAlignment);
   if (!t.owned)
     return fail(Code::out_of_memory, str("the allocator gave no ", t.bytes, " bytes for tensor ", t.desc.id));

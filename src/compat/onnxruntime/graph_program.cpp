@@ -123,13 +123,14 @@ Status GraphPlan::execute(std::span<const void* const> inputs, std::span<void* c
   for (size_t i = 0; i < inputs.size(); ++i) data[input_slots_[i]] = const_cast<void*>(inputs[i]);
   for (size_t i = 0; i < outputs.size(); ++i) data[output_slots_[i]] = outputs[i];
   const stream on{engine()};
-  std::vector<tensor> in, out;
+  std::vector<const void*> in;
+  std::vector<void*> out;
   for (const Step& step : steps_) {
     in.clear(), out.clear();
-    for (size_t i = 0; i < step.in.size(); ++i) in.emplace_back(step.compiled.inputs()[i], data[step.in[i]]);
-    for (size_t i = 0; i < step.out.size(); ++i) out.emplace_back(step.compiled.outputs()[i], data[step.out[i]]);
-    PT_TRY(
-        step.compiled.execute(on, in, out, step.compiled.scratchpad_bytes() ? memory + scratchpad_offset_ : nullptr));
+    for (size_t slot : step.in) in.push_back(data[slot]);
+    for (size_t slot : step.out) out.push_back(data[slot]);
+    void* const scratchpad = step.compiled.scratchpad_bytes() ? memory + scratchpad_offset_ : nullptr;
+    PT_TRY(step.compiled.execute_at(on, in, out, scratchpad));
   }
   return {};
 }
