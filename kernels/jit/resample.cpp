@@ -8,6 +8,7 @@
 #include "kernels/jit/resample_blocks.hpp"
 #include "kernels/jit/resample_direct.hpp"
 #include "kernels/jit/resample_rows.hpp"
+#include "kernels/jit/resample_shrink.hpp"
 #include "kernels/jit/run_of.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/threads.hpp"
@@ -101,7 +102,9 @@ const char* refuse_resample(const Problem& p, const Target&) {
 }
 
 Result<Run> make_resample(const Problem& problem, const Target& target) {
-  return ResampleDirect::fits(problem) ? run_of<ResampleDirect>(problem, target) : run_of<Resample>(problem, target);
+  if (ResampleDirect::fits(problem)) return run_of<ResampleDirect>(problem, target);
+  if (ResampleShrink::fits(problem)) return run_of<ResampleShrink>(problem, target);
+  return run_of<Resample>(problem, target);
 }
 
 }  // namespace partita::jit

@@ -134,6 +134,12 @@ std::vector<TapStretch> tap_stretches(const AxisMap& map, int64_t begin, int64_t
   return list;
 }
 
+AxisStep stretch_step(const AxisMap& map, const Attrs& attrs, std::span<const int32_t> position) {
+  const AxisStep regular = regular_step(map, attrs, position), repeated{1, 0};
+  const auto stretches = [&](const AxisStep& step) { return tap_stretches(map, 0, map.to(), step, position).size(); };
+  return stretches(repeated) < stretches(regular) ? repeated : regular;
+}
+
 std::vector<int32_t> used_before(const AxisMap& map) {
   std::vector<int32_t> count(static_cast<size_t>(map.from()) + 1, 0);
   for (int64_t place = 0; place < map.to(); ++place)

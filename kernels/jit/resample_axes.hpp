@@ -57,6 +57,9 @@ struct AxisStep {
 /// `position` of each source: its number among the stored ones.
 AxisStep regular_step(const AxisMap& map, const Attrs& attrs, std::span<const int32_t> position);
 
+/// The step that cuts the axis into fewer stretches: the regular one, or neighbours that read the same sources.
+AxisStep stretch_step(const AxisMap& map, const Attrs& attrs, std::span<const int32_t> position);
+
 /// Results first, first + step, .. (count of them) with the same number of taps, all moving by `shift` a step.
 struct TapStretch {
   int64_t first = 0, count = 1;

@@ -78,7 +78,7 @@ ResampleBlocks resample_blocks(const ResampleWalk& walk, const Attrs& attrs, int
   b.row_floats = ceil_div(b.chunk * walk.channels, 16) * 16 + 16;
   for (int64_t z = 0; z < walk.z.to(); ++z) b.z_slots = std::max(b.z_slots, needed(walk.z, z, z + 1).count);
   const std::vector<int32_t> position = used_before(walk.y);
-  b.y_step = regular_step(walk.y, attrs, position);
+  b.y_step = stretch_step(walk.y, attrs, position);
   const int64_t rows = block_rows(walk, b, position.back(), threads);
   for (int64_t begin = 0; begin < walk.y.to(); begin += rows) {
     b.blocks.push_back(block_of(walk, begin, std::min(walk.y.to(), begin + rows), b.y_step, position));

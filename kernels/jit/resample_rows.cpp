@@ -71,7 +71,7 @@ void ResampleRows::plan_permutation(Isa isa) {
 
 void ResampleRows::plan_places(const Attrs& attrs) {
   const std::vector<int32_t> position = every_position(walk_.x.from());
-  x_step_ = regular_step(walk_.x, attrs, position);
+  x_step_ = stretch_step(walk_.x, attrs, position);
   for (const XChunk& c : blocks_.chunks)
     stretches_.push_back(tap_stretches(walk_.x, c.begin, c.end, x_step_, position));
 }

@@ -76,14 +76,15 @@ class ResampleSums {
   /// Whether the results go past the caches.
   bool streams(const RunArgs& args) const;
   void run(const RunArgs& args, const ResamplePiece& piece, const Prepared& from) const;
-  int64_t scratch_floats() const { return scratch_rows_ * blocks_.row_floats; }
+  int64_t scratch_floats() const { return scratch_rows_ * blocks_.row_floats + staged_floats_; }
 
  private:
   using Kernel = std::shared_ptr<const FlatKernel>;
   /// [accumulate][taps]
   using Kernels = std::array<std::array<Kernel, kGroupedTaps + 1>, 2>;
 
-  bool may_stream(const Problem& p) const;
+  bool may_stream() const;
+  bool may_stage() const;
   void make_kernels(Isa isa, size_t kind, size_t taps);
   ExprBuilder::Value write_sum(RowKernelWriter& w, size_t taps, bool accumulate) const;
   Kernel make_partial(Isa isa, size_t kind, size_t taps, bool accumulate) const;
@@ -91,6 +92,13 @@ class ResampleSums {
   RowOperand partial_rows() const;
   void run_rows(const RunArgs& args, const ResamplePiece& piece, const Prepared& from, const TapStretch& stretch,
                 int64_t row, int64_t rows) const;
+  /// Where the block's results of an output are put together before they are streamed, in bytes of the staging memory.
+  int64_t staged_offset(size_t output) const;
+  std::byte* staged(const Prepared& from, size_t output) const {
+    return reinterpret_cast<std::byte*>(from.sums + scratch_rows_ * blocks_.row_floats) + staged_offset(output);
+  }
+  /// Bytes of that output's rows.
+  int64_t staged_bytes(size_t output, int64_t rows) const { return rows * out_[output].y; }
   size_t kind_of(size_t chunk) const;
   int64_t length(size_t kind) const;
 
@@ -100,7 +108,8 @@ class ResampleSums {
   std::vector<int> back_in_;
   std::vector<WalkedTensor> in_, out_;
   bool whole_rows_ = true;  // a row of results is one row of the kernel; else each place is
-  bool may_stream_ = false;
+  bool may_stream_ = false, stages_ = false;
+  int64_t staged_floats_ = 0;
   int64_t scratch_rows_ = 0;
   // Of all chunks but the last, and of the last where it is shorter.
   std::array<Kernels, 2> partials_;

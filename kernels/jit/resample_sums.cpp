@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/jit/resample_rows.hpp"
+#include "kernels/jit/stream_copy.hpp"
 #include "src/base/cpu.hpp"
 #include "src/base/shape.hpp"
 
@@ -21,7 +22,13 @@ ResampleSums::ResampleSums(const Problem& p, Isa isa, const ResampleWalk& walk, 
   for (const TensorDesc& desc : p.out) out_.push_back(walked(desc, p, walk));
   for (const auto* side : {&in_, &out_})
     for (const WalkedTensor& t : *side) whole_rows_ = whole_rows_ && t.row_step(walk, walk.x.to()) >= 0;
-  may_stream_ = may_stream(p);
+  int64_t bytes = 0;
+  for (size_t o = 0; o < out_.size(); ++o) bytes += elements(p.out[o].dims) * out_[o].each;
+  if (leaves_the_caches(bytes)) {
+    may_stream_ = may_stream();
+    stages_ = !may_stream_ && may_stage();
+  }
+  if (stages_) staged_floats_ = staged_offset(out_.size()) / 4;
   const bool shorter = kind_of(blocks.chunks.size() - 1) == 1;
   for (size_t kind = 0; kind < (whole_rows_ && shorter ? 2 : 1); ++kind)
     for (const YBlock& block : blocks.blocks)
@@ -43,18 +50,29 @@ int64_t ResampleSums::length(size_t kind) const {
   return walk_.channels * (kind == 0 ? blocks_.chunk : last.end - last.begin);
 }
 
-/// The results do not fit their share of the last-level cache, and every row starts where a streaming store may.
-bool ResampleSums::may_stream(const Problem& p) const {
-  int64_t bytes = 0;
-  for (size_t o = 0; o < out_.size(); ++o) {
-    const WalkedTensor& t = out_[o];
+/// Every row starts where a streaming store may.
+bool ResampleSums::may_stream() const {
+  for (const WalkedTensor& t : out_) {
     for (int64_t distance : {t.offset, t.outer, t.inner, t.z, t.y})
       if (distance % kAlignment != 0) return false;
     const int64_t along = whole_rows_ ? blocks_.chunk * walk_.channels * t.each : t.x;
     if (along % kAlignment != 0 && (!whole_rows_ || blocks_.chunks.size() > 1)) return false;
-    bytes += elements(p.out[o].dims) * t.each;
   }
-  return leaves_the_caches(bytes);
+  return true;
+}
+
+/// Rows start anywhere, but lie one behind the other.
+bool ResampleSums::may_stage() const {
+  return whole_rows_ && blocks_.chunks.size() == 1 && std::ranges::all_of(out_, [&](const WalkedTensor& t) {
+           return t.y == walk_.x.to() * walk_.channels * t.each;
+         });
+}
+
+int64_t ResampleSums::staged_offset(size_t output) const {
+  const YBlock& largest = blocks_.blocks.front();
+  int64_t offset = 0;
+  for (size_t o = 0; o < output; ++o) offset += (staged_bytes(o, largest.end - largest.begin) + 63) / 64 * 64;
+  return offset;
 }
 
 bool ResampleSums::streams(const RunArgs& args) const {
@@ -124,6 +142,13 @@ void ResampleSums::run(const RunArgs& args, const ResamplePiece& piece, const Pr
     }
     for (int64_t row = 0; row < s.count; ++row) run_rows(args, piece, from, s, row, chunk.end - chunk.begin);
   }
+  if (!stages_) return;
+  const YBlock& block = blocks_.blocks[piece.block];
+  for (size_t o = 0; o < out_.size(); ++o) {
+    const std::byte* to = out_[o].at(args.out[o], walk_, piece.plane, piece.z, block.begin, 0);
+    stream_copy(const_cast<std::byte*>(to), staged(from, o),
+                static_cast<size_t>(staged_bytes(o, block.end - block.begin)));
+  }
 }
 
 /// Result row `row` of the stretch, and the following ones where rows are whole.
@@ -153,7 +178,8 @@ void ResampleSums::run_rows(const RunArgs& args, const ResamplePiece& piece, con
     for (size_t o = 0; o < in_.size(); ++o)
       in[k++] = in_[o].at(args.in[static_cast<size_t>(back_in_[o])], walk_, piece.plane, piece.z, y, x);
     for (size_t o = 0; o < out_.size(); ++o)
-      out[o] = const_cast<std::byte*>(out_[o].at(args.out[o], walk_, piece.plane, piece.z, y, x));
+      out[o] = stages_ ? staged(from, o) + staged_bytes(o, y - blocks_.blocks[piece.block].begin)
+                       : const_cast<std::byte*>(out_[o].at(args.out[o], walk_, piece.plane, piece.z, y, x));
     (*finals_[piece.streaming ? 1 : 0][kind][accumulate][group])({in.data(), out.data(), nullptr, rows});
   }
 }

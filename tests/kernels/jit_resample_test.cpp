@@ -259,5 +259,33 @@ TEST(jit_resample, large_results_have_the_bits_of_stores_through_the_caches) {
     }
 }
 
+/// Rows that start anywhere are put together in the caches first, then streamed.
+TEST(jit_resample, large_results_of_odd_rows_have_the_bits_of_small_ones) {
+  int64_t bytes = int64_t{1} << 20;
+  while (!leaves_the_caches(bytes)) bytes *= 2;
+  if (bytes > (int64_t{64} << 20)) GTEST_SKIP() << "the caches are very large";
+  const int64_t from = 7 * 5, to = 57 * 43, few = 3, many = bytes / (to * 4) + 2;
+  const How how{.mode = "linear"};
+  const Problem large = resampling({1, many, {7, 5}, {57, 43}}, how),
+                small = resampling({1, few, {7, 5}, {57, 43}}, how);
+  Random random(11);
+  std::vector<float> source(static_cast<size_t>(many * from));
+  for (float& value : source) value = static_cast<float>(random.real(-1, 1));
+  const auto run = [](const Kernel& row, const Problem& p, const void* in, void* out) {
+    const Result<partita::Run> made = row.make(p, {.isa = row.isa, .threads = 2});
+    ASSERT_TRUE(made.ok()) << made.status().text();
+    GuardedMemory scratch((made->scratch_bytes + 63) / 64 * 64, 0xff);
+    ASSERT_TRUE(made->call({{&in, 1}, {&out, 1}, scratch.data()}).ok());
+  };
+  for (const Kernel* row : generated(large, {.isa = machine_isa()}))
+    for (const int64_t first : {int64_t{0}, many - few}) {
+      GuardedMemory all(static_cast<size_t>(many * to) * 4, 0xff), some(static_cast<size_t>(few * to) * 4, 0xff);
+      run(*row, large, source.data(), all.data());
+      run(*row, small, source.data() + first * from, some.data());
+      EXPECT_EQ(std::memcmp(all.data() + first * to * 4, some.data(), some.size()), 0)
+          << row->name << ", plane " << first;
+    }
+}
+
 }  // namespace
 }  // namespace partita::test

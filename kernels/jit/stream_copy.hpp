@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// stream_copy: results that were put together in the caches, on their way to memory.
+#pragma once
+
+#include <cstddef>
+
+namespace partita::jit {
+
+/// Copies; whole cache lines go past the caches, so that they need not be read first. For results whose rows start
+/// anywhere, where kernels cannot stream themselves.
+void stream_copy(std::byte* to, const std::byte* from, size_t bytes);
+
+}  // namespace partita::jit
