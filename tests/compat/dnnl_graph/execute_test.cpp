@@ -224,25 +224,23 @@ void counting_free(void* p) {
   std::free(p);
 }
 
-/// An average pooling's gradient, which spreads its windows through scratch memory. Every gradient is 1, every result
-/// 1/4.
+/// The gradient of a maximum over volumes, which spreads its windows through scratch memory. All cells are equal, so
+/// that the first one of each window gets the gradient, 1/4; the last cells along an axis are no window's first.
 struct WithTemporary {
   WithTemporary() {
-    const Op op = make_op(1, dnnl_graph_op_avg_pool_backward, in, {result});
-    const int64_t two[] = {2, 2}, zero[] = {0, 0}, shape[] = {1, 32, 32, 8};
-    const uint8_t exclude = 0;
-    for (auto attr : {dnnl_graph_op_attr_kernel, dnnl_graph_op_attr_strides})
-      EXPECT_EQ(dnnl_graph_op_set_attr_s64(op.get(), attr, two, 2), dnnl_success);
+    const Op op = make_op(1, dnnl_graph_op_max_pool_backward, in, {result});
+    const int64_t two[] = {2, 2, 2}, one[] = {1, 1, 1}, zero[] = {0, 0, 0};
+    EXPECT_EQ(dnnl_graph_op_set_attr_s64(op.get(), dnnl_graph_op_attr_kernel, two, 3), dnnl_success);
+    EXPECT_EQ(dnnl_graph_op_set_attr_s64(op.get(), dnnl_graph_op_attr_strides, one, 3), dnnl_success);
     for (auto attr : {dnnl_graph_op_attr_pads_begin, dnnl_graph_op_attr_pads_end})
-      EXPECT_EQ(dnnl_graph_op_set_attr_s64(op.get(), attr, zero, 2), dnnl_success);
-    EXPECT_EQ(dnnl_graph_op_set_attr_s64(op.get(), dnnl_graph_op_attr_src_shape, shape, 4), dnnl_success);
-    EXPECT_EQ(dnnl_graph_op_set_attr_bool(op.get(), dnnl_graph_op_attr_exclude_pad, &exclude, 1), dnnl_success);
+      EXPECT_EQ(dnnl_graph_op_set_attr_s64(op.get(), attr, zero, 3), dnnl_success);
     partition = partition_of(op);
   }
-  std::vector<Lt> in = {lt(0, {1, 16, 16, 8})};
-  Lt result = lt(3, {1, 32, 32, 8});
+  std::vector<Lt> in = {lt(0, {1, 8, 16, 16, 8}), lt(1, {1, 7, 15, 15, 8})};
+  Lt result = lt(3, {1, 8, 16, 16, 8});
   PartitionHandle partition;
-  std::vector<float> ones = std::vector<float>(16 * 16 * 8, 1), out = std::vector<float>(32 * 32 * 8);
+  std::vector<float> ones = std::vector<float>(8 * 16 * 16 * 8, 1), gradients = std::vector<float>(ones.size(), 0.25f),
+                     out = std::vector<float>(ones.size());
 };
 
 TEST(dnnl_graph_execute, takes_temporaries_from_the_engines_allocator_or_the_scratchpad) {
@@ -252,9 +250,10 @@ TEST(dnnl_graph_execute, takes_temporaries_from_the_engines_allocator_or_the_scr
   WithTemporary w;
   const Compiled c = make_compiled(w.partition);
   ASSERT_STATUS(compile(w.partition, c, w.in, {w.result}, engine), dnnl_success);
-  const Tensor x = make_tensor(w.in[0], engine, w.ones.data()), out = make_tensor(w.result, engine, w.out.data());
+  const Tensor x = make_tensor(w.in[0], engine, w.ones.data()), dy = make_tensor(w.in[1], engine, w.gradients.data()),
+               out = make_tensor(w.result, engine, w.out.data());
   taken = given_back = 0;
-  ASSERT_STATUS(execute(c, stream, {&x}, {&out}), dnnl_success);
+  ASSERT_STATUS(execute(c, stream, {&x, &dy}, {&out}), dnnl_success);
   EXPECT_EQ(taken, 1);
   EXPECT_EQ(given_back, 1);
   EXPECT_FLOAT_EQ(w.out[5], 0.25f);
@@ -272,19 +271,19 @@ TEST(dnnl_graph_execute, takes_temporaries_from_the_engines_allocator_or_the_scr
   const Tensor own = make_tensor(scratch, engine, bytes.data() + 1);
   std::fill(w.out.begin(), w.out.end(), 0.f);
   taken = 0;
-  EXPECT_STATUS(execute(c, stream, {&x}, {&out}, &own), dnnl_success);
+  EXPECT_STATUS(execute(c, stream, {&x, &dy}, {&out}, &own), dnnl_success);
   EXPECT_EQ(taken, 0);
   EXPECT_FLOAT_EQ(w.out[5], 0.25f);
 
   const Tensor small = make_tensor(lt(1, {8}, dnnl_u8), engine, bytes.data()),
                empty = make_tensor(scratch, engine, nullptr);
-  EXPECT_STATUS(execute(c, stream, {&x}, {&out}, &small), dnnl_invalid_arguments);
-  EXPECT_STATUS(execute(c, stream, {&x}, {&out}, &empty), dnnl_invalid_arguments);
+  EXPECT_STATUS(execute(c, stream, {&x, &dy}, {&out}, &small), dnnl_invalid_arguments);
+  EXPECT_STATUS(execute(c, stream, {&x, &dy}, {&out}, &empty), dnnl_invalid_arguments);
   EXPECT_STATUS(dnnl_graph_compiled_partition_get_scratchpad_logical_tensor(nullptr, &scratch), dnnl_invalid_arguments);
   EXPECT_STATUS(dnnl_graph_compiled_partition_get_scratchpad_logical_tensor(c.get(), nullptr), dnnl_invalid_arguments);
 
   memory_is_left = false;
-  EXPECT_STATUS(execute(c, stream, {&x}, {&out}), dnnl_out_of_memory);
+  EXPECT_STATUS(execute(c, stream, {&x, &dy}, {&out}), dnnl_out_of_memory);
   memory_is_left = true;
 }
 
@@ -352,14 +351,17 @@ TEST(dnnl_graph_execute, many_threads_share_a_compiled_partition) {
   WithTemporary w;
   const Compiled c = make_compiled(w.partition);
   ASSERT_STATUS(compile(w.partition, c, w.in, {w.result}, engine), dnnl_success);
+  const Tensor x = make_tensor(w.in[0], engine, w.ones.data()), dy = make_tensor(w.in[1], engine, w.gradients.data()),
+               alone = make_tensor(w.result, engine, w.out.data());
+  EXPECT_STATUS(execute(c, make_stream(engine), {&x, &dy}, {&alone}), dnnl_success);
   std::vector<std::thread> threads;
   for (int k = 0; k < 4; ++k)
     threads.emplace_back([&] {
       const Stream stream = make_stream(engine);
       std::vector<float> result(w.out.size());
-      const Tensor x = make_tensor(w.in[0], engine, w.ones.data()), out = make_tensor(w.result, engine, result.data());
-      for (int r = 0; r < 20; ++r) EXPECT_STATUS(execute(c, stream, {&x}, {&out}), dnnl_success);
-      for (float f : result) EXPECT_FLOAT_EQ(f, 0.25f);
+      const Tensor out = make_tensor(w.result, engine, result.data());
+      for (int r = 0; r < 20; ++r) EXPECT_STATUS(execute(c, stream, {&x, &dy}, {&out}), dnnl_success);
+      EXPECT_EQ(result, w.out);
     });
   for (std::thread& t : threads) t.join();
 }
