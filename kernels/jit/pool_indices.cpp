@@ -17,6 +17,7 @@
 #include "kernels/jit/pool_winner.hpp"
 #include "kernels/jit/row_kernel.hpp"
 #include "kernels/jit/run_of.hpp"
+#include "kernels/jit/stream_copy.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/threads.hpp"
@@ -56,7 +57,8 @@ class IndexPool {
   struct Work {
     float *source, *winners;
     int32_t* table;
-    bool streaming;
+    std::byte* staged;  ///< maxima of a tile, on their way to memory; null where they are stored at once
+    bool streams_maxima, streams_indices;
   };
   void lay_out();
   void name_taps();
@@ -66,6 +68,7 @@ class IndexPool {
   void run(const RunArgs& args, const Work& work, const Tile& t) const;
   void load(const RunArgs& args, const Work& work, const Tile& t) const;
   void fill_empty(const Work& work, const Tile& t) const;
+  void store_maxima(const RunArgs& args, const Work& work, const Tile& t) const;
   template <class Index>
   void store_indices(const RunArgs& args, const Work& work, const Tile& t) const;
   const Kernels& kernels_of(const Tile& t) const { return t.channels == block_ ? whole_ : last_; }
@@ -89,8 +92,8 @@ class IndexPool {
   int64_t row_floats_ = 0;     ///< of a prepared source row
   int64_t tile_sources_ = 1;   ///< source rows of a plane under a tile
   int64_t window_floats_ = 0;  ///< of a row of winners; as many maxima follow
-  int64_t winners_at_ = 0, table_at_ = 0, part_floats_ = 0;
-  bool any_empty_ = false, may_stream_ = false, streams_indices_ = false;
+  int64_t winners_at_ = 0, table_at_ = 0, staged_at_ = 0, part_floats_ = 0;
+  bool any_empty_ = false, may_stream_ = false, stages_ = false, streams_indices_ = false;
   std::vector<std::byte> index_steps_;
   std::vector<int32_t> tap_names_, first_;
   Kernels whole_, last_;
@@ -114,13 +117,17 @@ IndexPool::IndexPool(const Problem& problem, const Target& target)
   images_ = g_.channels > 1 && out_[0].c == out_[0].element_bytes();
   name_taps();
   lay_out();
-  may_stream_ = exceeds_cache(problem);
-  for (const PoolView& view : out_)
-    may_stream_ = may_stream_ && on_lines({view.offset, view.n, images_ ? view.x : view.c, view.y, view.z,
-                                           images_ && block_ < g_.channels ? block_ * view.c : 0});
-  streams_indices_ = may_stream_ && !any_empty_ &&
-                     on_lines({indices_.offset, indices_.n, images_ ? indices_.x : indices_.c, indices_.y, indices_.z,
-                               images_ && block_ < g_.channels ? block_ * indices_.c : 0});
+  const auto rows_on_lines = [&](const PoolView& view) {
+    return on_lines({view.offset, view.n, images_ ? view.x : view.c, view.y, view.z,
+                     images_ && block_ < g_.channels ? block_ * view.c : 0});
+  };
+  const bool large = exceeds_cache(problem);
+  may_stream_ = large && std::ranges::all_of(out_, rows_on_lines);
+  streams_indices_ = large && !any_empty_ && rows_on_lines(indices_);
+  // Rows that start anywhere but follow each other are put together in the caches first.
+  stages_ = large && !may_stream_ && !images_ && out_.size() == 1 && out_[0].y == g_.dst[2] * out_[0].element_bytes();
+  staged_at_ = part_floats_;
+  if (stages_) part_floats_ += (tile_rows_ * out_[0].y + 63) / 64 * 16;
   name_steps();
   whole_ = make(target.isa, block_);
   winner_ = make_winner(target.isa, block_);
@@ -225,11 +232,16 @@ IndexPool::Kernels IndexPool::make(Isa isa, int64_t channels) const {
 }
 
 Status IndexPool::operator()(const RunArgs& args) const {
-  const bool streaming = may_stream_ && outputs_aligned(args);
+  const bool aligned = outputs_aligned(args);
   const int64_t blocks = (g_.channels + block_ - 1) / block_, tiles = (g_.dst[1] + tile_rows_ - 1) / tile_rows_;
   const auto part = [&](int64_t begin, int64_t end, int number) {
     float* scratch = static_cast<float*>(args.scratch) + number * part_floats_;
-    const Work work{scratch, scratch + winners_at_, reinterpret_cast<int32_t*>(scratch + table_at_), streaming};
+    const Work work{scratch,
+                    scratch + winners_at_,
+                    reinterpret_cast<int32_t*>(scratch + table_at_),
+                    stages_ ? reinterpret_cast<std::byte*>(scratch + staged_at_) : nullptr,
+                    may_stream_ && aligned,
+                    streams_indices_ && aligned};
     std::fill_n(scratch, winners_at_, -std::numeric_limits<float>::infinity());
     for (int64_t unit = begin; unit < end; ++unit) {
       const int64_t y = unit % tiles * tile_rows_, z = unit / tiles % g_.dst[0];
@@ -238,7 +250,7 @@ Status IndexPool::operator()(const RunArgs& args) const {
           {unit / tiles / g_.dst[0] / blocks, c, std::min(block_, g_.channels - c), z, y,
            std::min(tile_rows_, g_.dst[1] - y)});
     }
-    if (streaming) end_streaming();
+    if (work.streams_maxima || work.streams_indices) end_streaming();
   };
   const int64_t units = g_.batch * blocks * g_.dst[0] * tiles;
   parallel_for(units, block_ * tile_rows_ * g_.dst[2] * elements(g_.kernel), part, threads_);
@@ -259,8 +271,13 @@ void IndexPool::run(const RunArgs& args, const Work& work, const Tile& t) const 
           .source_plane_bytes = 0,
           .winners_plane_bytes = 0});
   if (any_empty_) fill_empty(work, t);
+  store_maxima(args, work, t);
+  indices_.dtype == Dtype::s64 ? store_indices<int64_t>(args, work, t) : store_indices<int32_t>(args, work, t);
+}
+
+void IndexPool::store_maxima(const RunArgs& args, const Work& work, const Tile& t) const {
   const Kernels& kernels = kernels_of(t);
-  const FlatKernel& store = *(work.streaming ? kernels.stream : kernels.store);
+  const FlatKernel& store = *(work.streams_maxima ? kernels.stream : kernels.store);
   std::array<const void*, kMaxOperands + 1> in;
   std::array<void*, kMaxOperands> out;
   const int64_t step = images_ ? 1 : t.rows;
@@ -272,9 +289,11 @@ void IndexPool::run(const RunArgs& args, const Work& work, const Tile& t) const 
       in[k++] = in_[static_cast<size_t>(operand)].at(args.in[static_cast<size_t>(operand)], t.n, t.c, t.z, y, 0);
     for (size_t o = 0; o < out_.size(); ++o)
       out[o] = const_cast<std::byte*>(out_[o].at(args.out[o == 0 ? 0 : o + 1], t.n, t.c, t.z, y, 0));
+    void* const at = out[0];
+    if (work.staged) out[0] = work.staged;
     store({in.data(), out.data(), nullptr, images_ ? g_.dst[2] : t.rows});
+    if (work.staged) stream_copy(static_cast<std::byte*>(at), work.staged, static_cast<size_t>(t.rows * out_[0].y));
   }
-  indices_.dtype == Dtype::s64 ? store_indices<int64_t>(args, work, t) : store_indices<int32_t>(args, work, t);
 }
 
 /// Prepares the source rows under the tile, and says of each row of windows where its rows of taps are.
@@ -324,7 +343,7 @@ void IndexPool::store_indices(const RunArgs& args, const Work& work, const Tile&
     auto* to = reinterpret_cast<Index*>(const_cast<std::byte*>(indices_.at(args.out[1], t.n, t.c, t.z, y, 0)));
     const int64_t corner = (g_.cell(0, t.z, 0) * g_.src[1] + g_.cell(1, y, 0)) * g_.src[2] - g_.pads_begin[2];
     const int64_t step = g_.strides[2], cell = base_.cell;
-    if (const auto& store = work.streaming ? kernels_of(t).indices_stream : kernels_of(t).indices;
+    if (const auto& store = work.streams_indices ? kernels_of(t).indices_stream : kernels_of(t).indices;
         store && !any_empty_) {
       (*store)({.from = reinterpret_cast<const std::byte*>(winner),
                 .to = reinterpret_cast<std::byte*>(to),

@@ -6,12 +6,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "kernels/pool_geometry.hpp"
+#include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"
+#include "tests/support/guarded_memory.hpp"
 #include "tests/support/kernel_run.hpp"
 #include "tests/support/random_windows.hpp"
 
@@ -219,6 +222,47 @@ TEST(pool_extensions, indices_name_the_first_maximum_in_every_row) {
       if (HasFailure()) return;
     }
   EXPECT_GE(generated, static_cast<int>(generated_isas().size()) * 60);
+}
+
+/// Large results go past the caches: indices whose rows are cache lines at once, maxima of shorter rows by way of
+/// scratch memory.
+TEST(pool_extensions, large_maxima_and_indices_have_the_bits_of_small_ones) {
+  int64_t bytes = int64_t{1} << 20;
+  while (!leaves_the_caches(bytes)) bytes *= 2;
+  if (bytes > (int64_t{64} << 20)) GTEST_SKIP() << "the caches are very large";
+  const int64_t from = 16 * 16, to = 8 * 8, few = 4, many = bytes / (to * 12) + few;
+  const auto problem = [&](int64_t channels) {
+    Problem p = problem_for(StepKind::pool_forward, OpKind::MaxPool);
+    p.attrs = window_attrs({{16, 16}, {8, 8}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {0, 0}, {}}, /*channel_last=*/false);
+    p.attrs.set(Attr::kernel, std::vector<int64_t>{3, 3});
+    p.in = {dense_desc(Dtype::f32, {1, channels, 16, 16})};
+    p.out = {dense_desc(Dtype::f32, {1, channels, 8, 8}), dense_desc(Dtype::s64, {1, channels, 8, 8})};
+    return p;
+  };
+  Random random(5);
+  std::vector<float> source(static_cast<size_t>(many * from));
+  for (float& value : source) value = static_cast<float>(random.whole(0, 50));
+  const auto run = [&](const Kernel& row, int64_t channels, const void* in, GuardedMemory& best,
+                       GuardedMemory& places) {
+    const Result<partita::Run> made = row.make(problem(channels), {.isa = row.isa, .threads = 2});
+    ASSERT_TRUE(made.ok()) << made.status().text();
+    GuardedMemory scratch((made->scratch_bytes + 63) / 64 * 64, 0xff);
+    void* out[] = {best.data(), places.data()};
+    ASSERT_TRUE(made->call({{&in, 1}, out, scratch.data()}).ok());
+  };
+  for (const Kernel& row : kernels_for(StepKind::pool_forward)) {
+    if (std::string_view(row.name).find("_jit_") == std::string_view::npos || machine_isa() < row.isa ||
+        row.refuse(problem(many), {.isa = row.isa, .threads = 2}))
+      continue;
+    GuardedMemory best(static_cast<size_t>(many * to) * 4, 0xff), places(static_cast<size_t>(many * to) * 8, 0xff);
+    run(row, many, source.data(), best, places);
+    for (const int64_t first : {int64_t{0}, many - few}) {
+      GuardedMemory few_best(few * to * 4, 0xff), few_places(few * to * 8, 0xff);
+      run(row, few, source.data() + first * from, few_best, few_places);
+      EXPECT_EQ(std::memcmp(best.data() + first * to * 4, few_best.data(), few_best.size()), 0) << row.name;
+      EXPECT_EQ(std::memcmp(places.data() + first * to * 8, few_places.data(), few_places.size()), 0) << row.name;
+    }
+  }
 }
 
 /// Indices of cells of the windows' own planes, some of windows without cells, many of one cell.
