@@ -25,7 +25,7 @@ std::vector<int32_t> every_source(const AxisMap& map) {
 
 std::vector<TapStretch> x_stretches(const ResampleWalk& walk, const Attrs& attrs, AxisStep& step) {
   const std::vector<int32_t> position = every_source(walk.x);
-  step = stretch_step(walk.x, attrs, position);
+  step = regular_step(walk.x, attrs, position);
   return tap_stretches(walk.x, 0, walk.x.to(), step, position);
 }
 
