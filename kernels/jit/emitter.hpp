@@ -49,6 +49,8 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   /// From here on streaming stores go in pieces of 16 or 32 bytes, each aligned to itself, where a vector is wider;
   /// parts of a vector that are whole pieces are streamed, too. Stores then use scratch 0 besides.
   void stream_in_pieces(int bytes) { stream_piece_ = bytes; }
+  /// dst's lower half = value as 16-bit elements side by side. AVX-512 alone; uses scratch 0 to 2, dst may be one.
+  void to_halves(Xbyak::Xmm dst, Xbyak::Xmm value, Dtype dtype, bool integer);
   /// acc = fold(acc, value) in the first `count` lanes. Uses all scratch but 2.
   void fold_into(Xbyak::Xmm acc, Xbyak::Xmm value, Fold fold, int count);
   /// The f32 at `address` = fold(itself, all lanes of acc). Changes acc; uses all scratch but 2.

@@ -177,6 +177,16 @@ void Emitter::store(Xmm value, Dtype dtype, bool integer, const RegExp& address,
   store_bytes(v, 1, address, count, streaming);
 }
 
+void Emitter::to_halves(Xmm dst, Xmm value, Dtype dtype, bool integer) {
+  const Xmm v = scratch(2);
+  integer ? vcvtdq2ps(v, value) : vmovaps(v, value);
+  if (dtype == Dtype::f16) return vcvtps2ph(half(dst), v, 0);
+  if (converts_bf16_) return vcvtneps2bf16(half(dst), v);
+  round_to_bf16(v);
+  vpsrld(v, v, 16);
+  vpmovdw(half(dst), v);
+}
+
 /// Stores the low `bytes` bytes of each lane.
 void Emitter::store_bytes(Xmm v, int bytes, const RegExp& address, int count, bool streaming) {
   const bool part = count < lanes();

@@ -3,6 +3,8 @@
 #include "kernels/jit/pool_backward.hpp"
 
 #include "kernels/jit/expand.hpp"
+#include "kernels/jit/pool_average_first.hpp"
+#include "kernels/jit/pool_average_last.hpp"
 #include "kernels/jit/pool_channel_first.hpp"
 #include "kernels/jit/pool_channel_last.hpp"
 #include "kernels/jit/pool_period.hpp"
@@ -51,6 +53,8 @@ Result<Run> make_pool_backward(const Problem& problem, const Target& target) {
   if (WindowPool::fits(problem)) return run_of<WindowPool>(problem, target);
   if (PlanePeriodPool::fits(problem, target)) return run_of<PlanePeriodPool>(problem, target);
   if (PeriodPool::fits(problem)) return run_of<PeriodPool>(problem, target);
+  if (AverageLastPool::fits(problem)) return run_of<AverageLastPool>(problem, target);
+  if (AverageFirstPool::fits(problem)) return run_of<AverageFirstPool>(problem, target);
   return problem.attrs.is(Attr::data_format, "NXC") ? run_of<ChannelLastPool>(problem, target)
                                                     : run_of<ChannelFirstPool>(problem, target);
 }

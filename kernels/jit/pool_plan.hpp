@@ -78,6 +78,8 @@ struct PoolPlan {
   /// For each window along x what averages multiply by, or for maxima the number of its first valid tap; behind them
   /// `more` entries of windows that do not exist.
   std::vector<float> window_weights() const;
+  /// Average: what the sum of each column of windows is multiplied by; one number where all columns weigh the same.
+  std::vector<float> column_weights() const { return same_along_x ? std::vector{weight} : window_weights(); }
   std::vector<int32_t> first_taps(int64_t more) const;
   /// Rows of cells that row (z, y) of windows reads, by number of the row of taps; -1 outside the source.
   std::vector<int64_t> tap_rows_of(int64_t z, int64_t y) const;

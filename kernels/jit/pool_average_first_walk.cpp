@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// The walk over channel-first averages: calls of some planes, or of some rows of one.
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "kernels/jit/pool_average_first.hpp"
+#include "kernels/jit/pool_walk.hpp"
+#include "src/base/dtype.hpp"
+#include "src/base/threads.hpp"
+
+namespace partita::jit {
+namespace {
+
+constexpr size_t kMostOperands = 32, kMostJoinedNarrow = 2;  ///< the latter for want of registers
+constexpr int64_t kMostWidth = 1 << 14, kMostTerms = 64;
+constexpr int64_t kUnitElements = 1 << 13;  ///< of a call: what calls share with their neighbours stays small
+
+}  // namespace
+
+bool AverageFirstPool::fits(const Problem& problem) {
+  const PoolPlan p(problem);
+  if (p.maximum || p.channel_last || p.g.src[2] > kMostWidth || p.g.dst[2] > kMostWidth ||
+      p.reach(2) * p.g.strides[2] > kMostTerms || p.out.size() > JoinedStores::kMostOutputs ||
+      p.back_in.size() + p.out.size() > kMostOperands || p.front_in.size() > kMostOperands)
+    return false;
+  const auto even_rows = [&](const PoolOperand& o) { return p.g.src[0] == 1 || o.z == o.y * p.g.src[1]; };
+  return std::ranges::all_of(p.back_in, [&](int k) { return even_rows(p.in[static_cast<size_t>(k)]); }) &&
+         std::ranges::all_of(p.out, even_rows);
+}
+
+AverageFirstPool::AverageFirstPool(const Problem& problem, const Target& target)
+    : p_(problem),
+      threads_(std::max(1, target.threads)),
+      block_(p_.column_blocks(p_.g.src[2])[0]),
+      lanes_(target.isa == Isa::avx512 ? 16 : 8),
+      sums_bytes_(AverageFirstKernel::sums_bytes(target.isa, p_)),
+      sums_rows_(AverageFirstKernel::rows_of_sums(p_)),
+      column_weights_(p_.column_weights()) {
+  // Whole vectors are read.
+  column_weights_.resize(static_cast<size_t>(p_.g.dst[2] + 4 * lanes_), 0.0f);
+  for (const PoolOperand& o : p_.out) element_bytes_.push_back(bits_of(o.dtype) / 8);
+  together_ = JoinedStores::together(target.isa, element_bytes_[0]);
+  make_rows();
+  kernel_ = std::make_unique<const AverageFirstKernel>(target.isa, p_, problem, AverageFirstStores::plain);
+  if (!exceeds_cache(problem)) return;
+  joined_ = !aligned_rows();
+  if (joined_ && !rows_follow()) return;
+  streaming_ = std::make_unique<const AverageFirstKernel>(
+      target.isa, p_, problem, joined_ ? AverageFirstStores::joined : AverageFirstStores::streaming);
+}
+
+void AverageFirstPool::make_rows() {
+  const int64_t width = p_.g.src[2], rows = p_.rows();
+  const int64_t together = even_part(rows, std::max<int64_t>(1, kUnitElements / width));
+  if (together >= rows) planes_ = std::clamp<int64_t>(kUnitElements / (rows * width), 1, p_.g.channels);
+  for (int64_t first = 0; first < rows; first += together) {
+    Rows made{first, std::min(together, rows - first), 0, {}};
+    std::vector<RowCover> before;
+    size_t stretch = 0;
+    for (int64_t row = first; row < first + made.count; ++row) {
+      std::vector<RowCover> covers = p_.row_covers(row / p_.g.src[1], row % p_.g.src[1]);
+      if (row > first && covers == before) {
+        ++made.table[stretch];
+        continue;
+      }
+      ++made.stretches;
+      stretch = made.table.size();
+      made.table.insert(made.table.end(), {1, std::ssize(covers)});
+      for (const RowCover& c : covers) {
+        for (int k : p_.front_in) {
+          const PoolOperand& o = p_.in[static_cast<size_t>(k)];
+          made.table.push_back(c.z * o.z + c.y * o.y);
+        }
+        made.table.push_back(std::bit_cast<int32_t>(c.weight));
+      }
+      before = std::move(covers);
+    }
+    rows_.push_back(std::move(made));
+  }
+}
+
+/// Every row starts where whole vectors of a result do.
+bool AverageFirstPool::aligned_rows() const {
+  return std::ranges::all_of(p_.out, [&](const PoolOperand& o) {
+    const int64_t vector = lanes_ * bits_of(o.dtype) / 8;
+    return std::ranges::all_of(std::array{o.offset, o.n, o.c, o.z, o.y}, [&](int64_t at) { return at % vector == 0; });
+  });
+}
+
+/// The rows of a call follow each other in all results, which start at the same place of a vector.
+bool AverageFirstPool::rows_follow() const {
+  if (lanes_ < 16 && p_.out.size() > kMostJoinedNarrow) return false;
+  const int64_t first = p_.out[0].offset / element_bytes_[0];
+  for (size_t k = 0; k < p_.out.size(); ++k) {
+    const PoolOperand& o = p_.out[k];
+    const int64_t each = element_bytes_[k], row = p_.g.src[2] * each;
+    if (p_.rows() > 1 && o.y != row) return false;
+    if (planes_ > 1 && o.c != p_.rows() * row) return false;
+    if (each == 1 || each != element_bytes_[0] || o.offset / each % together_ != first % together_ ||
+        o.n / each != p_.out[0].n / element_bytes_[0] || o.c / each != p_.out[0].c / element_bytes_[0])
+      return false;
+  }
+  return true;
+}
+
+Status AverageFirstPool::operator()(const RunArgs& args) const {
+  const bool streaming = streaming_ && outputs_aligned(args);
+  const int64_t blocks = std::ssize(rows_), tiles = (p_.g.channels + planes_ - 1) / planes_;
+  const auto part = [&](int64_t begin, int64_t end, int number) {
+    std::byte* sums = static_cast<std::byte*>(args.scratch) + number * sums_rows_ * sums_bytes_;
+    fill_words(sums, sums_rows_ * sums_bytes_, 0.0f);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t c = i / blocks % tiles * planes_;
+      run(args, rows_[static_cast<size_t>(i % blocks)], i / blocks / tiles, c, std::min(planes_, p_.g.channels - c),
+          streaming, sums);
+    }
+    if (streaming) end_streaming();
+  };
+  parallel_for(p_.g.batch * tiles * blocks, rows_[0].count * planes_ * p_.g.src[2], part, threads_);
+  return {};
+}
+
+void AverageFirstPool::run(const RunArgs& args, const Rows& rows, int64_t n, int64_t c, int64_t planes, bool streaming,
+                           std::byte* sums) const {
+  std::array<const void*, kMostOperands> windows, cells;
+  std::array<void*, JoinedStores::kMostOutputs> out;
+  size_t count = 0;
+  for (int k : p_.front_in) {
+    const auto o = static_cast<size_t>(k);
+    windows[count++] = p_.in[o].at(args.in[o], n, c, 0, 0, block_.window);
+  }
+  count = 0;
+  const int64_t z = rows.first / p_.g.src[1], y = rows.first % p_.g.src[1];
+  for (int k : p_.back_in) {
+    const auto o = static_cast<size_t>(k);
+    cells[count++] = p_.in[o].at(args.in[o], n, c, z, y, 0);
+  }
+  for (size_t o = 0; o < p_.out.size(); ++o) {
+    out[o] = const_cast<std::byte*>(p_.out[o].at(args.out[o], n, c, z, y, 0));
+    cells[count++] = out[o];
+  }
+  AverageFirstCall call{.stretches = rows.table.data(),
+                        .stretch_count = rows.stretches,
+                        .windows = windows.data(),
+                        .cells = cells.data(),
+                        .joined = nullptr,
+                        .pending = 0,
+                        .column_weights = column_weights_.data() + (p_.same_along_x ? 0 : block_.window),
+                        .planes = planes,
+                        .sums = sums};
+  if (!streaming || !joined_) return (streaming ? *streaming_ : *kernel_)(call);
+  const JoinedCall joined({out.data(), p_.out.size()}, element_bytes_, together_, planes * rows.count * p_.g.src[2]);
+  call.joined = joined.places();
+  call.pending = joined.pending();
+  (*streaming_)(call);
+  joined.finish();
+}
+
+}  // namespace partita::jit
