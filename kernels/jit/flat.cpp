@@ -19,17 +19,19 @@ namespace partita::jit {
 namespace {
 
 constexpr int64_t kAlignment = 64;
+constexpr int64_t kLongestJoined = 512, kLeastJoined = 4096;  ///< elements of a row, of rows that follow each other
 constexpr int64_t kFreeOperations = 32;  ///< operations that hide behind the loads and stores of a vector
 
 /// A part with its code.
 struct Part {
   FlatPart flat;
   std::shared_ptr<const FlatKernel> plain, streaming;  ///< streaming: null where the result may stay in the caches
+  bool joined = false;                                 ///< how streaming stores
 };
 
 class FlatLoop {
  public:
-  FlatLoop(const Problem& loop, const Target& target) {
+  FlatLoop(const Problem& loop, const Target& target) : isa_(target.isa) {
     const Problem p = prepared(loop);
     const Lanes lanes = expanded(p.back, p);
     cost_ = 1 + static_cast<int64_t>(lanes.code.size()) / kFreeOperations;
@@ -37,8 +39,11 @@ class FlatLoop {
     const int inner_axis = p.out[0].dims.size() - 1;
     for (FlatPart& flat : parts_of(p)) {
       RowShape shape = flat.shape(flat.last_axis());
-      Part part{std::move(flat), std::make_shared<const FlatKernel>(target.isa, lanes, shape, inner_axis), nullptr};
-      shape.streaming = may_stream(part.flat);
+      Part part{std::move(flat), std::make_shared<const FlatKernel>(target.isa, lanes, shape, inner_axis), nullptr,
+                false};
+      const bool aligned = rows_aligned(part.flat);
+      shape.streaming = leaves_caches(part.flat) && (aligned || may_join(part.flat));
+      shape.joined = part.joined = shape.streaming && !aligned;
       if (shape.streaming) part.streaming = std::make_shared<const FlatKernel>(target.isa, lanes, shape, inner_axis);
       parts_.push_back(std::move(part));
     }
@@ -50,17 +55,36 @@ class FlatLoop {
   }
 
  private:
-  /// The result does not fit its share of the last-level cache, and every row starts where a streaming store may.
-  static bool may_stream(const FlatPart& part) {
+  /// The result does not fit its share of the last-level cache.
+  static bool leaves_caches(const FlatPart& part) {
     int64_t bytes = 0;
-    for (const TensorDesc& desc : part.out) {
+    for (const TensorDesc& desc : part.out) bytes += elements(part.rows) * part.length * bits_of(desc.dtype) / 8;
+    return leaves_the_caches(bytes);
+  }
+
+  /// Every row starts where a streaming store may.
+  static bool rows_aligned(const FlatPart& part) {
+    return std::ranges::all_of(part.out, [&](const TensorDesc& desc) {
       const int64_t each = bits_of(desc.dtype) / 8;
-      bytes += elements(part.rows) * part.length * each;
       if (desc.offset * each % kAlignment != 0) return false;
       for (int d = 0; d < part.rows.size(); ++d)
         if (part.rows[d] > 1 && desc.strides[d] * each % kAlignment != 0) return false;
-    }
-    return leaves_the_caches(bytes);
+      return true;
+    });
+  }
+
+  /// Rows follow each other in calls long enough to bear what their ends cost.
+  bool may_join(const FlatPart& part) const {
+    const TensorDesc& first = part.out[0];
+    const int64_t each = bits_of(first.dtype) / 8, axis = part.last_axis();
+    if (coordinates_ || part.out.size() > JoinedStores::kMostOutputs || each == 1 || part.length > kLongestJoined ||
+        part.rows[static_cast<int>(axis)] * part.length < kLeastJoined)
+      return false;
+    return std::ranges::all_of(part.out, [&](const TensorDesc& desc) {
+      return bits_of(desc.dtype) / 8 == each && desc.strides == first.strides &&
+             (desc.offset - first.offset) * each % kAlignment == 0 &&
+             desc.strides[static_cast<int>(axis)] == part.length;
+    });
   }
 
   static bool aligned(const RunArgs& args) {
@@ -78,13 +102,15 @@ class FlatLoop {
         const Dims at = coordinates(begin, extents);
         const int64_t left = extents[axis] - at[axis];
         const int64_t rows = std::min({run_length, left, end - begin});
-        call(kernel, part.flat, args, at, rows);
+        run_rows(kernel, part, args, at, rows);
         begin += rows;
       }
     });
   }
 
-  void call(const FlatKernel& kernel, const FlatPart& part, const RunArgs& args, const Dims& at, int64_t rows) const {
+  void run_rows(const FlatKernel& kernel, const Part& rows_of, const RunArgs& args, const Dims& at,
+                int64_t rows) const {
+    const FlatPart& part = rows_of.flat;
     std::array<const void*, kMaxLoopOperands> in;
     std::array<void*, kMaxLoopOperands> out;
     for (size_t k = 0; k < part.in.size(); ++k)
@@ -93,9 +119,20 @@ class FlatLoop {
       out[k] = const_cast<std::byte*>(row_address(args.out[k], part.out[k], at, bits_of(part.out[k].dtype) / 8));
     std::array<int32_t, kMaxRank> place{};
     if (coordinates_) place_of(part, at, place.data());
-    kernel({in.data(), out.data(), place.data(), rows});
+    RowCall call{in.data(), out.data(), place.data(), rows};
+    if (&kernel != rows_of.streaming.get() || !rows_of.joined) return kernel(call);
+    std::array<int64_t, JoinedStores::kMostOutputs> sizes;
+    const size_t outputs = part.out.size();
+    for (size_t k = 0; k < outputs; ++k) sizes[k] = bits_of(part.out[k].dtype) / 8;
+    const JoinedCall joined({out.data(), outputs}, {sizes.data(), outputs}, JoinedStores::together(isa_, sizes[0]),
+                            rows * part.length);
+    call.joined = joined.places();
+    call.pending = joined.pending();
+    kernel(call);
+    joined.finish();
   }
 
+  Isa isa_;
   std::vector<Part> parts_;
   int64_t cost_ = 1;
   bool coordinates_ = false;

@@ -28,7 +28,14 @@ FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int i
     if (folds_row(k)) accumulators_[k] = --registers;
   PT_ASSERT(value_registers() - registers <= kMaxRowFolds);
   assign_addresses();
-  const int spill_at = (static_cast<int>(addresses_.size()) * 8 + 63) / 64 * 64;
+  const size_t joined_at = addresses_.size(), slots = joined_at + (shape.joined ? 3 * shape.out.size() : 0);
+  if (shape.joined) {
+    std::vector<Dtype> types;
+    for (const RowOperand& o : shape.out) types.push_back(o.dtype);
+    registers -= JoinedStores::registers(*this, types.size());
+    joined_.emplace(static_cast<Emitter&>(*this), types, registers, r15d, rsp + static_cast<int>(8 * joined_at));
+  }
+  const int spill_at = (static_cast<int>(slots) * 8 + 63) / 64 * 64;
   Body body(*this, lanes, {0, registers, rsp + spill_at},
             [&](int operand) { return !shape.in[static_cast<size_t>(operand)].steps; });
 
@@ -47,16 +54,26 @@ FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int i
     if (!addresses_[k]) mov(ptr[rsp + 8 * static_cast<int>(k)], rax);
   }
   mov(r8, ptr[rdi + offsetof(RowCall, rows)]);
+  if (joined_) {
+    mov(rsi, ptr[rdi + offsetof(RowCall, joined)]);
+    for (size_t k = joined_at; k < slots; ++k) {
+      mov(rax, ptr[rsi + 8 * static_cast<int>(k - joined_at)]);
+      mov(ptr[rsp + 8 * static_cast<int>(k)], rax);
+    }
+    mov(r15, ptr[rdi + offsetof(RowCall, pending)]);
+    joined_->emit_start();
+  }
   body.emit_constants();
 
   Xbyak::Label row;
   align(16);
   L(row);
-  emit_row(body);
+  joined_ ? emit_joined_row(body) : emit_row(body);
   for (size_t k = 0; k < addresses_.size(); ++k) advance(k);
   dec(r8);
   jnz(row, T_NEAR);
 
+  if (joined_) joined_->emit_finish();
   if (shape.streaming && shape.fenced) sfence();
   vzeroupper();
   lea(rsp, ptr[rbp - 8 * static_cast<int>(saved.size())]);
@@ -64,6 +81,7 @@ FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int i
   pop(rbp);
   ret();
   emit_constants();
+  if (joined_) joined_->emit_tables();
   entry_ = reinterpret_cast<void (*)(const RowCall*)>(reinterpret_cast<uintptr_t>(finish()));
 }
 
@@ -72,7 +90,8 @@ void FlatKernel::assign_addresses() {
   const std::array free = {r9, r10, r11, rbx, r12, r13, r14, r15};
   addresses_.resize(shape_.in.size() + shape_.out.size());
   size_t next = 0;
-  for (size_t k = 0; k < addresses_.size() && next < free.size(); ++k)
+  const size_t most = free.size() - (shape_.joined ? 1 : 0);
+  for (size_t k = 0; k < addresses_.size() && next < most; ++k)
     if (operand(k).steps) addresses_[k] = free[next++];
 }
 
@@ -122,6 +141,34 @@ void FlatKernel::emit_row(Body& body) {
     if (!folds_row(k)) continue;
     fold_lanes_to_memory(vec(accumulators_[k]), shape_.out[k].fold, address(shape_.in.size() + k));
   }
+}
+
+/// Vectors in pairs, as joined stores want them.
+void FlatKernel::emit_joined_row(Body& body) {
+  const int64_t total = (shape_.length + lanes() - 1) / lanes(), pairs = (total - 1) / 2;
+  const int last = static_cast<int>((shape_.length - 1) % lanes()) + 1;
+  const auto vector = [&](int64_t number, bool ends, int count) {
+    BodyHooks hooks = hooks_for(count);
+    hooks.store = [this, number, ends, count](Xmm value, const Lane& lane) {
+      joined_->emit_store(static_cast<size_t>(lane.imm), value, lane.flag, number, ends, count);
+    };
+    body.emit(hooks);
+    add(rcx, lanes());
+  };
+  xor_(ecx, ecx);
+  body.emit_row_values(hooks_for(lanes()));
+  Xbyak::Label next;
+  if (pairs > 1) L(next);
+  if (pairs > 0)
+    for (int64_t number : {0, 1}) vector(number, false, lanes());
+  if (pairs > 1) {
+    cmp(rcx, static_cast<uint32_t>(2 * pairs * lanes()));
+    jl(next, T_NEAR);
+  }
+  const int64_t rest = total - 2 * pairs;
+  for (int64_t number = 0; number < rest; ++number)
+    vector(number, number + 1 == rest, number + 1 == rest ? last : lanes());
+  joined_->emit_row_end(shape_.length);
 }
 
 BodyHooks FlatKernel::hooks_for(int count) {

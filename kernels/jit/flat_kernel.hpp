@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/jit/body.hpp"
+#include "kernels/jit/joined_stores.hpp"
 
 namespace partita::jit {
 
@@ -28,7 +29,9 @@ struct RowShape {
   std::vector<RowOperand> in = {}, out = {};
   int prefetch = 0;        ///< bytes ahead of each whole vector that are fetched: for operands that come from memory
   bool streaming = false;  ///< whole vectors are stored past the caches; rows start at multiples of 64 bytes then
-  bool fenced = true;      ///< a streaming call ends with a fence; without it the caller fences before others read
+  /// With `streaming`: rows of all outputs follow each other, wherever they start, and have elements of one size.
+  bool joined = false;
+  bool fenced = true;  ///< a streaming call ends with a fence; without it the caller fences before others read
 };
 
 /// Arguments of a call: addresses of the first row's first elements, the number of rows, and the coordinates that index
@@ -38,6 +41,8 @@ struct RowCall {
   void* const* out;
   const int32_t* coordinates;
   int64_t rows;
+  const JoinedPlace* joined = nullptr;  ///< joined rows: of each output
+  int64_t pending = 0;                  ///< the same: elements stored together with the first one
 };
 
 class FlatKernel : private Emitter {
@@ -55,6 +60,7 @@ class FlatKernel : private Emitter {
   Xbyak::Reg64 address(size_t k);
   void advance(size_t k);
   void emit_row(Body& body);
+  void emit_joined_row(Body& body);
   BodyHooks hooks_for(int count);
   void load_operand(Xbyak::Xmm dst, int operand, int count);
   void store_operand(Xbyak::Xmm value, const Lane& store, int count);
@@ -64,7 +70,8 @@ class FlatKernel : private Emitter {
   RowShape shape_;
   int inner_axis_;
   std::vector<std::optional<Xbyak::Reg64>> addresses_;  // of inputs, then outputs
-  std::vector<int> accumulators_;                       // register of each output that folds whole rows; -1: none
+  std::optional<JoinedStores> joined_;
+  std::vector<int> accumulators_;  // register of each output that folds whole rows; -1: none
   void (*entry_)(const RowCall*) = nullptr;
 };
 
