@@ -6,8 +6,7 @@
 // operands in the row and in the plane, those of the windows' in the plane that is summed, those of joined results, and
 // how much is left to sum.
 // Summing and storing take turns row by row, so that what is written past the caches drains while the next sums are
-// made. Sums are made some stretches ahead: vectors that lie across those stored can only be read from the cache, where
-// sums come no earlier than all that was stored before them, past the caches or not.
+// made. Sums are made some stretches ahead, so that no cell reads across sums that were stored a moment ago.
 #include "kernels/jit/pool_average_first.hpp"
 
 #include <algorithm>

@@ -55,13 +55,14 @@ class PoolCode : protected Emitter {
   /// scratch 0 and, AVX2, changes `from`.
   void merge_lanes(const Xbyak::Xmm& to, const Xbyak::Xmm& from, int number, bool alone,
                    const std::function<int64_t(int lane)>& place);
+  /// The lanes that `which` names = the bits. AVX-512: uses k1.
   void set_lanes(const Xbyak::Xmm& v, const std::vector<bool>& which, int32_t bits);
   std::vector<int32_t> everywhere(int64_t number) const {
     return std::vector<int32_t>(static_cast<size_t>(lanes()), static_cast<int32_t>(number));
   }
 
   static constexpr int kLeastRegisters = 4;  ///< of an expression
-  static constexpr int kMostTaken = 16;
+  static constexpr int kMostTaken = 16;      ///< by the steps, so that both expressions have room
 
   const PoolPlan& p_;
 
