@@ -87,7 +87,6 @@ AverageFirstKernel::AverageFirstKernel(Isa isa, const PoolPlan& plan, const Prob
   ret();
   emit_constants();
   if (joins) joined_->emit_tables();
-  emit_patterns();
   entry_ = reinterpret_cast<void (*)(const AverageFirstCall*)>(reinterpret_cast<uintptr_t>(finish()));
 }
 
@@ -300,12 +299,12 @@ void AverageFirstKernel::sum_period(int64_t cell, int64_t vector, const Xmm& sum
 void AverageFirstKernel::sum_lanes(int64_t vector, const Xmm& sum) {
   const int64_t first = vector * lanes();
   const Xmm order = scratch(0), to = scratch(1);
-  Pattern windows;
+  std::vector<int32_t> windows;
   for (int l = 0; l < lanes(); ++l) windows.push_back(static_cast<int32_t>(window_of(first + l) - window_of(first)));
   vmovups(order, pattern(windows));
   bool started = false;
   for (int64_t back = 0; back < p_.reach(2); ++back) {
-    Pattern covered;
+    std::vector<int32_t> covered;
     for (int l = 0; l < lanes(); ++l) covered.push_back(tap_of(first + l, back) < 0 ? 0 : -1);
     const auto live = std::ranges::count(covered, -1);
     if (live == 0) continue;
@@ -326,7 +325,7 @@ void AverageFirstKernel::interleave(const Xmm& even, const Xmm& odd) {
     vperm2f128(perm(*this, even), perm(*this, low), perm(*this, high), 0x20);
     return vperm2f128(perm(*this, odd), perm(*this, low), perm(*this, high), 0x31);
   }
-  Pattern order[2];
+  std::vector<int32_t> order[2];
   for (int32_t l = 0; l < lanes(); ++l)
     for (int32_t half : {0, 1}) order[half].push_back((l + half * lanes()) / 2 + (l % 2) * lanes());
   vmovups(low, pattern(order[0]));
@@ -361,14 +360,6 @@ void AverageFirstKernel::emit_cells(Body& back, int64_t vector, bool last, int c
     store(value, p_.out[k].dtype, lane.flag, to, count, stores_ == AverageFirstStores::streaming && count == lanes());
   };
   back.emit(hooks);
-}
-
-void AverageFirstKernel::emit_patterns() {
-  align(64);
-  for (auto& [values, label] : patterns_) {
-    L(label);
-    for (int32_t value : values) dd(static_cast<uint32_t>(value));
-  }
 }
 
 void AverageFirstKernel::advance(const Xbyak::Address& place, int64_t bytes) {

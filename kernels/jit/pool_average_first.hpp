@@ -39,7 +39,6 @@ class AverageFirstKernel : private Emitter {
   static int64_t sums_bytes(Isa isa, const PoolPlan& plan);
 
  private:
-  using Pattern = std::vector<int32_t>;
   void emit_start();
   void start_bodies(std::initializer_list<Body*> bodies);
   void emit_planes(Body& front, Body& back);
@@ -58,8 +57,6 @@ class AverageFirstKernel : private Emitter {
   int64_t window_of(int64_t cell) const { return (p_.lead() + cell) / p_.g.strides[2]; }
   /// Of the sums a vector of windows reads.
   Xbyak::Address window_at(int64_t window) { return ptr[r10 + rbx + static_cast<int>(window * 4)]; }
-  Xbyak::Address pattern(const Pattern& values) { return ptr[rip + patterns_[values]]; }
-  void emit_patterns();
   void advance(const Xbyak::Address& place, int64_t bytes);
   int64_t step() const { return p_.g.strides[2]; }
   const PoolOperand& operand(int k) const { return p_.in[static_cast<size_t>(k)]; }
@@ -84,7 +81,6 @@ class AverageFirstKernel : private Emitter {
   int together_;  // vectors of windows, or of cells
   int64_t sums_bytes_;
   std::optional<JoinedStores> joined_;
-  std::map<Pattern, Xbyak::Label> patterns_;
   void (*entry_)(const AverageFirstCall*) = nullptr;
 };
 

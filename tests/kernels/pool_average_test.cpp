@@ -59,7 +59,15 @@ void fill(Buffer& b, uint16_t least, uint16_t most) {
 }
 
 /// Runs the row with results at the start of a cache line and beside it.
-void expect_same_bits(const Kernel& row, const Problem& p, const std::vector<Buffer>& in) {
+void expect_same_bits(Isa isa, const Problem& p) {
+  const Kernel* generated = generated_row(p.step, isa);
+  ASSERT_NE(generated, nullptr);
+  const Kernel& row = *generated;
+  std::vector<Buffer> in;
+  for (const TensorDesc& desc : p.in) {
+    in.push_back(nan_buffer(desc));
+    fill(in.back(), 0x3800, 0x3c00);
+  }
   const Result<Run> run = row.make(p, {.isa = row.isa, .threads = 2});
   ASSERT_TRUE(run.ok()) << run.status().text();
   GuardedMemory scratch((run->scratch_bytes + 63) / 64 * 64, 0xff);
@@ -99,14 +107,7 @@ TEST(pool_average, large_results_have_the_bits_of_stores_through_the_caches) {
         back.store(1, sum);
       }
       SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
-      std::vector<Buffer> in;
-      for (const TensorDesc& desc : p.in) {
-        in.push_back(nan_buffer(desc));
-        fill(in.back(), 0x3800, 0x3c00);
-      }
-      const Kernel* row = generated_row(p.step, isa);
-      ASSERT_NE(row, nullptr);
-      expect_same_bits(*row, p, in);
+      expect_same_bits(isa, p);
       if (HasFailure()) return;
     }
 }
@@ -129,14 +130,7 @@ TEST(pool_average, large_repeated_values_have_the_bits_of_stores_through_the_cac
       const auto repeated = back.mul(back.load(0), back.constant(1.0f / 49));
       back.store(0, random.coin() ? repeated : back.add(repeated, back.load(1)));
       SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
-      std::vector<Buffer> in;
-      for (const TensorDesc& desc : p.in) {
-        in.push_back(nan_buffer(desc));
-        fill(in.back(), 0x3800, 0x3c00);
-      }
-      const Kernel* row = generated_row(p.step, isa);
-      ASSERT_NE(row, nullptr);
-      expect_same_bits(*row, p, in);
+      expect_same_bits(isa, p);
       if (HasFailure()) return;
     }
 }
