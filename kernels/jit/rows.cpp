@@ -12,7 +12,7 @@
 namespace partita::jit {
 namespace {
 
-constexpr int64_t kTile = 4096;          ///< elements of a tile of short rows
+constexpr int64_t kTileBytes = 32768;    ///< read by a tile of short rows: it stays in the nearest cache
 constexpr int64_t kLongestBlock = 8192;  ///< lanes of one call; f32 sums stay exact enough
 constexpr int64_t kColumnTile = 65536;   ///< elements of a tile whose lanes are results
 constexpr int64_t kWidestColumns = 1024, kNarrowestColumns = 64;
@@ -48,13 +48,22 @@ TensorDesc widened(const TensorDesc& desc, const Dims& dims, const std::vector<b
   return wide;
 }
 
+/// Bytes read for each element of the space, or kept of it in f32.
+int64_t element_bytes(const RowSpace& space) {
+  int64_t bytes = 0;
+  for (const RowView& view : space.views)
+    if (view.from == RowView::From::in && view.lane != 0 && view.row != 0) bytes += bits_of(view.dtype) / 8;
+  return std::max<int64_t>(4, bytes);
+}
+
 Tiling tiling_of(const RowSpace& space) {
   Tiling t;
   if (space.along_lanes) {
     t.blocks = (space.lanes + kLongestBlock - 1) / kLongestBlock;
     t.block = t.blocks == 1 ? space.lanes : rounded_up((space.lanes + t.blocks - 1) / t.blocks, kUnit);
     t.blocks = (space.lanes + t.block - 1) / t.block;
-    t.tile_rows = std::clamp<int64_t>(kTile / space.lanes, 1, std::min<int64_t>(space.rows, 256));
+    t.tile_rows =
+        std::clamp<int64_t>(kTileBytes / element_bytes(space) / space.lanes, 1, std::min<int64_t>(space.rows, 256));
   } else {
     const int64_t wide = std::clamp(kColumnTile / space.rows / kUnit * kUnit, kNarrowestColumns, kWidestColumns);
     t.block = std::min(space.lanes, wide);
