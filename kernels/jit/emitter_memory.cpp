@@ -149,15 +149,10 @@ void Emitter::store(Xmm value, Dtype dtype, bool integer, const RegExp& address,
       vmovaps(v, value);
       to_s32(v);
       return store_bytes(v, 4, address, count, streaming);
-    case Dtype::f16:
-      if (integer) vcvtdq2ps(v, value);
-      vcvtps2ph(half(v), integer ? v : value, 0);
-      return store_halves(half(v), address, count, streaming);
     case Dtype::bf16:
       if (!converts_bf16_) break;
-      if (integer) vcvtdq2ps(v, value);
-      vcvtneps2bf16(half(v), integer ? v : value);
-      return store_halves(half(v), address, count, streaming);
+      [[fallthrough]];
+    case Dtype::f16: to_halves(v, value, dtype, integer); return store_halves(half(v), address, count, streaming);
     default: break;
   }
   integer ? vcvtdq2ps(v, value) : vmovaps(v, value);
@@ -178,10 +173,11 @@ void Emitter::store(Xmm value, Dtype dtype, bool integer, const RegExp& address,
 }
 
 void Emitter::to_halves(Xmm dst, Xmm value, Dtype dtype, bool integer) {
-  const Xmm v = scratch(2);
-  integer ? vcvtdq2ps(v, value) : vmovaps(v, value);
-  if (dtype == Dtype::f16) return vcvtps2ph(half(dst), v, 0);
-  if (converts_bf16_) return vcvtneps2bf16(half(dst), v);
+  const Xmm v = scratch(2), from = integer ? v : value;
+  if (integer) vcvtdq2ps(v, value);
+  if (dtype == Dtype::f16) return vcvtps2ph(half(dst), from, 0);
+  if (converts_bf16_) return vcvtneps2bf16(half(dst), from);
+  if (!integer) vmovaps(v, value);
   round_to_bf16(v);
   vpsrld(v, v, 16);
   vpmovdw(half(dst), v);

@@ -26,12 +26,12 @@ constexpr int64_t kFreeOperations = 32;  ///< operations that hide behind the lo
 struct Part {
   FlatPart flat;
   std::shared_ptr<const FlatKernel> plain, streaming;  ///< streaming: null where the result may stay in the caches
-  bool joined = false;                                 ///< how streaming stores
+  int64_t together = 0;  ///< elements that streaming stores at once where it joins rows, else 0
 };
 
 class FlatLoop {
  public:
-  FlatLoop(const Problem& loop, const Target& target) : isa_(target.isa) {
+  FlatLoop(const Problem& loop, const Target& target) {
     const Problem p = prepared(loop);
     const Lanes lanes = expanded(p.back, p);
     cost_ = 1 + static_cast<int64_t>(lanes.code.size()) / kFreeOperations;
@@ -39,11 +39,11 @@ class FlatLoop {
     const int inner_axis = p.out[0].dims.size() - 1;
     for (FlatPart& flat : parts_of(p)) {
       RowShape shape = flat.shape(flat.last_axis());
-      Part part{std::move(flat), std::make_shared<const FlatKernel>(target.isa, lanes, shape, inner_axis), nullptr,
-                false};
+      Part part{std::move(flat), std::make_shared<const FlatKernel>(target.isa, lanes, shape, inner_axis), nullptr};
       const bool aligned = rows_aligned(part.flat);
       shape.streaming = leaves_caches(part.flat) && (aligned || may_join(part.flat));
-      shape.joined = part.joined = shape.streaming && !aligned;
+      shape.joined = shape.streaming && !aligned;
+      if (shape.joined) part.together = JoinedStores::together(target.isa, bits_of(part.flat.out[0].dtype) / 8);
       if (shape.streaming) part.streaming = std::make_shared<const FlatKernel>(target.isa, lanes, shape, inner_axis);
       parts_.push_back(std::move(part));
     }
@@ -120,11 +120,8 @@ class FlatLoop {
     std::array<int32_t, kMaxRank> place{};
     if (coordinates_) place_of(part, at, place.data());
     RowCall call{in.data(), out.data(), place.data(), rows};
-    if (&kernel != rows_of.streaming.get() || !rows_of.joined) return kernel(call);
-    std::array<int64_t, JoinedStores::kMostOutputs> sizes;
-    const size_t outputs = part.out.size();
-    for (size_t k = 0; k < outputs; ++k) sizes[k] = bits_of(part.out[k].dtype) / 8;
-    const JoinedCall joined({out.data(), outputs}, {sizes.data(), outputs}, JoinedStores::together(isa_, sizes[0]),
+    if (&kernel != rows_of.streaming.get() || rows_of.together == 0) return kernel(call);
+    const JoinedCall joined({out.data(), part.out.size()}, bits_of(part.out[0].dtype) / 8, rows_of.together,
                             rows * part.length);
     call.joined = joined.places();
     call.pending = joined.pending();
@@ -132,7 +129,6 @@ class FlatLoop {
     joined.finish();
   }
 
-  Isa isa_;
   std::vector<Part> parts_;
   int64_t cost_ = 1;
   bool coordinates_ = false;

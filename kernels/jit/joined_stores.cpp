@@ -120,16 +120,16 @@ void JoinedStores::emit_tables() {
   for (int l = 0; l < 2 * together_; ++l) e_.dd(l < together_ ? 0 : UINT32_MAX);
 }
 
-JoinedCall::JoinedCall(std::span<void* const> out, std::span<const int64_t> each, int64_t together, int64_t elements)
+JoinedCall::JoinedCall(std::span<void* const> out, int64_t each, int64_t together, int64_t elements)
     : out_(out),
       each_(each),
       together_(together),
       elements_(elements),
-      pending_(static_cast<int64_t>(reinterpret_cast<uintptr_t>(out[0])) / each[0] % together) {
+      pending_(static_cast<int64_t>(reinterpret_cast<uintptr_t>(out[0])) / each % together) {
   for (size_t k = 0; k < out.size(); ++k) {
-    std::byte* first = static_cast<std::byte*>(out[k]) - pending_ * each[k];
+    std::byte* first = static_cast<std::byte*>(out[k]) - pending_ * each;
     std::byte* aside = aside_.data() + 2 * k * kVector;
-    places_[k] = {pending_ > 0 ? aside : first, first + together * each[k], aside + kVector};
+    places_[k] = {pending_ > 0 ? aside : first, first + together * each, aside + kVector};
   }
 }
 
@@ -139,12 +139,12 @@ void JoinedCall::finish() const {
     auto* to = static_cast<std::byte*>(out_[k]);
     const std::byte* aside = aside_.data() + 2 * k * kVector;
     if (pending_ > 0 && end >= together_)
-      std::memcpy(to, aside + pending_ * each_[k], static_cast<size_t>((together_ - pending_) * each_[k]));
+      std::memcpy(to, aside + pending_ * each_, static_cast<size_t>((together_ - pending_) * each_));
     if (rest == 0) continue;
     // Lanes that wait: of the first vector only those behind the neighbour's.
     const int64_t from = end < together_ ? pending_ : 0;
-    std::memcpy(to + (end - rest + from - pending_) * each_[k], aside + kVector + from * each_[k],
-                static_cast<size_t>((rest - from) * each_[k]));
+    std::memcpy(to + (end - rest + from - pending_) * each_, aside + kVector + from * each_,
+                static_cast<size_t>((rest - from) * each_));
   }
 }
 

@@ -69,9 +69,8 @@ class JoinedStores {
 /// the end.
 class JoinedCall {
  public:
-  /// Addresses of the first elements, which are the same number of elements behind a whole vector, and sizes of one;
-  /// `together` as above.
-  JoinedCall(std::span<void* const> out, std::span<const int64_t> element_bytes, int64_t together, int64_t elements);
+  /// Addresses of the first elements, which are the same number of elements behind a whole vector; `together` as above.
+  JoinedCall(std::span<void* const> out, int64_t element_bytes, int64_t together, int64_t elements);
   const JoinedPlace* places() const { return places_.data(); }
   int64_t pending() const { return pending_; }
   void finish() const;
@@ -79,8 +78,7 @@ class JoinedCall {
  private:
   static constexpr size_t kVector = 64;
   std::span<void* const> out_;
-  std::span<const int64_t> each_;
-  int64_t together_, elements_, pending_;
+  int64_t each_, together_, elements_, pending_;
   std::array<JoinedPlace, JoinedStores::kMostOutputs> places_;
   alignas(64) std::array<std::byte, JoinedStores::kMostOutputs * 2 * kVector> aside_;
 };

@@ -277,12 +277,6 @@ void AverageFirstKernel::emit_vectors(Body& back, int64_t vectors, int last) {
   }
 }
 
-/// Number of the tap that cell `cell` of a period is of the window `back` before its last one; -1: none.
-int64_t AverageFirstKernel::tap_of(int64_t cell, int64_t back) const {
-  const int64_t distance = (p_.lead() + cell) % step() + back * step();
-  return distance % p_.g.dilations[2] == 0 && distance < p_.span(2) ? distance / p_.g.dilations[2] : -1;
-}
-
 /// Cell `cell` of each period of a vector of periods.
 void AverageFirstKernel::sum_period(int64_t cell, int64_t vector, const Xmm& sum) {
   bool started = false;

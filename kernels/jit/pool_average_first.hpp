@@ -53,7 +53,8 @@ class AverageFirstKernel : private Emitter {
   void sum_lanes(int64_t vector, const Xbyak::Xmm& sum);
   void interleave(const Xbyak::Xmm& even, const Xbyak::Xmm& odd);
   void emit_cells(Body& back, int64_t vector, bool last, int count);
-  int64_t tap_of(int64_t cell, int64_t back) const;
+  /// Of cell `cell` of a period of the row, which may start inside a period of the windows.
+  int64_t tap_of(int64_t cell, int64_t back) const { return p_.tap_of(2, (p_.lead() + cell) % step(), back); }
   int64_t window_of(int64_t cell) const { return (p_.lead() + cell) / p_.g.strides[2]; }
   /// Of the sums a vector of windows reads.
   Xbyak::Address window_at(int64_t window) { return ptr[r10 + rbx + static_cast<int>(window * 4)]; }
@@ -114,10 +115,9 @@ class AverageFirstPool {
   int64_t planes_ = 1;  // of a call
   std::vector<Rows> rows_;
   std::vector<float> column_weights_;
-  std::vector<int64_t> element_bytes_;  // of the results
   std::unique_ptr<const AverageFirstKernel> kernel_, streaming_;
-  bool joined_ = false;   // how streaming_ stores
-  int64_t together_ = 0;  // elements at once
+  bool joined_ = false;                       // how streaming_ stores
+  int64_t element_bytes_ = 0, together_ = 0;  // where rows are joined: of all results; elements at once
 };
 
 }  // namespace partita::jit

@@ -39,8 +39,8 @@ AverageFirstPool::AverageFirstPool(const Problem& problem, const Target& target)
       column_weights_(p_.column_weights()) {
   // Whole vectors are read.
   column_weights_.resize(static_cast<size_t>(p_.g.dst[2] + 4 * lanes_), 0.0f);
-  for (const PoolOperand& o : p_.out) element_bytes_.push_back(bits_of(o.dtype) / 8);
-  together_ = JoinedStores::together(target.isa, element_bytes_[0]);
+  element_bytes_ = bits_of(p_.out[0].dtype) / 8;
+  together_ = JoinedStores::together(target.isa, element_bytes_);
   make_rows();
   kernel_ = std::make_unique<const AverageFirstKernel>(target.isa, p_, problem, AverageFirstStores::plain);
   if (!exceeds_cache(problem)) return;
@@ -91,17 +91,15 @@ bool AverageFirstPool::aligned_rows() const {
 /// The rows of a call follow each other in all results, which start at the same place of a vector.
 bool AverageFirstPool::rows_follow() const {
   if (lanes_ < 16 && p_.out.size() > kMostJoinedNarrow) return false;
-  const int64_t first = p_.out[0].offset / element_bytes_[0];
-  for (size_t k = 0; k < p_.out.size(); ++k) {
-    const PoolOperand& o = p_.out[k];
-    const int64_t each = element_bytes_[k], row = p_.g.src[2] * each;
+  if (element_bytes_ == 1) return false;
+  const PoolOperand& first = p_.out[0];
+  const int64_t row = p_.g.src[2] * element_bytes_, vector = together_ * element_bytes_;
+  return std::ranges::all_of(p_.out, [&](const PoolOperand& o) {
     if (p_.rows() > 1 && o.y != row) return false;
     if (planes_ > 1 && o.c != p_.rows() * row) return false;
-    if (each == 1 || each != element_bytes_[0] || o.offset / each % together_ != first % together_ ||
-        o.n / each != p_.out[0].n / element_bytes_[0] || o.c / each != p_.out[0].c / element_bytes_[0])
-      return false;
-  }
-  return true;
+    return bits_of(o.dtype) / 8 == element_bytes_ && o.offset % vector == first.offset % vector && o.n == first.n &&
+           o.c == first.c;
+  });
 }
 
 Status AverageFirstPool::operator()(const RunArgs& args) const {

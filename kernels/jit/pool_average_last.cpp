@@ -280,8 +280,7 @@ void AverageLastKernel::load_at(const Xmm& dst, const PoolOperand& o, int vector
 
 /// Whether the windows `back` before a cell's last one cover cell `phase` of a period.
 bool AverageLastKernel::covers(int64_t phase, int64_t back) const {
-  const int64_t distance = (p_.lead() + phase) % p_.g.strides[2] + back * p_.g.strides[2];
-  return distance % p_.g.dilations[2] == 0 && distance < p_.span(2);
+  return p_.tap_of(2, (p_.lead() + phase) % p_.g.strides[2], back) >= 0;
 }
 
 void AverageLastKernel::advance(size_t k, int64_t bytes) {

@@ -141,11 +141,9 @@ void ChannelLastPool::choose_phases() {
   for (int64_t cell = 0; cell < std::min(p_.g.strides[2], p_.g.src[2]); ++cell) {
     phases_.emplace_back();
     const int64_t place = p_.lead() + cell, step = p_.g.strides[2];
-    for (int64_t back = 0; back < p_.reach(2); ++back) {
-      const int64_t distance = place % step + back * step;
-      if (distance % p_.g.dilations[2] == 0 && distance < p_.span(2))
+    for (int64_t back = 0; back < p_.reach(2); ++back)
+      if (p_.tap_of(2, place % step, back) >= 0)
         phases_.back().push_back((place / step - back + p_.reach(2) - 1) * pitch_);
-    }
   }
 }
 

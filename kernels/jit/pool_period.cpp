@@ -12,7 +12,7 @@
 namespace partita::jit {
 namespace {
 
-constexpr int64_t kMostTaps = 36, kMostCells = 16;  ///< of a window, of a period
+constexpr int64_t kMostCells = 16;  ///< of a period
 constexpr int64_t kLeastChannels = 8;
 constexpr size_t kMostStreams = 96;
 
@@ -21,10 +21,9 @@ constexpr size_t kMostStreams = 96;
 bool PeriodPool::fits(const Problem& problem) {
   const PoolPlan p(problem);
   const PoolGeometry& g = p.g;
-  if (!p.maximum || !p.channel_last || g.channels < kLeastChannels || PeriodKernel::streams_of(p) > kMostStreams)
+  if (!has_periods(p) || !p.channel_last || g.channels < kLeastChannels || PeriodKernel::streams_of(p) > kMostStreams)
     return false;
-  if (g.kernel[0] != 1 || g.strides[0] != 1 || g.pads_begin[0] != 0 || g.src[0] != g.dst[0]) return false;
-  if (g.kernel[1] * g.kernel[2] > kMostTaps || g.strides[1] * g.strides[2] > kMostCells) return false;
+  if (g.strides[1] * g.strides[2] > kMostCells) return false;
   // Cells and windows are reached by immediate numbers.
   const int64_t far = std::max(p.span(2), g.pads_begin[2] + g.strides[2]);
   const auto near = [&](const PoolOperand& o) { return std::abs(o.x) * far < INT32_MAX / 2; };

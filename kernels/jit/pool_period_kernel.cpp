@@ -17,6 +17,13 @@ using Xbyak::Xmm;
 
 }  // namespace
 
+bool has_periods(const PoolPlan& p) {
+  constexpr int64_t kMostTaps = 36;
+  const PoolGeometry& g = p.g;
+  return p.maximum && g.kernel[0] == 1 && g.strides[0] == 1 && g.pads_begin[0] == 0 && g.src[0] == g.dst[0] &&
+         g.kernel[1] * g.kernel[2] <= kMostTaps;
+}
+
 int64_t periods_of(const PoolPlan& p, int axis) {
   return (p.g.src[axis] + p.g.pads_begin[axis] + p.g.strides[axis] - 1) / p.g.strides[axis];
 }

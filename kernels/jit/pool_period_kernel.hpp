@@ -19,6 +19,8 @@ struct PeriodPart {
   friend bool operator==(const PeriodPart&, const PeriodPart&) = default;
 };
 
+/// A maximum over planes, whose windows have few enough taps to be spelled out.
+bool has_periods(const PoolPlan& plan);
 int64_t periods_of(const PoolPlan& plan, int axis);
 PeriodPart period_part(const PoolPlan& plan, int axis, int64_t period);
 

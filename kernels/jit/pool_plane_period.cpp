@@ -12,7 +12,6 @@
 namespace partita::jit {
 namespace {
 
-constexpr int64_t kMostTaps = 36;   ///< of a window
 constexpr int64_t kLeastWidth = 8;  ///< windows along x
 constexpr int64_t kPlanesPerThread = 4;
 constexpr size_t kMostStreams = 64;
@@ -22,10 +21,9 @@ constexpr size_t kMostStreams = 64;
 bool PlanePeriodPool::fits(const Problem& problem, const Target& target) {
   const PoolPlan p(problem);
   const PoolGeometry& g = p.g;
-  if (!p.maximum || p.channel_last || PlanePeriodKernel::streams_of(p) > kMostStreams) return false;
-  if (g.kernel[0] != 1 || g.strides[0] != 1 || g.pads_begin[0] != 0 || g.src[0] != g.dst[0]) return false;
-  if (g.kernel[1] * g.kernel[2] > kMostTaps || g.strides[2] > PlanePeriodKernel::kMostStride ||
-      g.strides[1] > PlanePeriodKernel::kMostStride || g.dst[2] < kLeastWidth)
+  if (!has_periods(p) || p.channel_last || PlanePeriodKernel::streams_of(p) > kMostStreams) return false;
+  if (g.strides[2] > PlanePeriodKernel::kMostStride || g.strides[1] > PlanePeriodKernel::kMostStride ||
+      g.dst[2] < kLeastWidth)
     return false;
   if (g.batch * g.channels * g.src[0] < kPlanesPerThread * target.threads) return false;
   for (int64_t window = 0; window < g.dst[2]; ++window)
