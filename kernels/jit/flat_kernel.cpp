@@ -17,12 +17,11 @@ using Xbyak::Reg64;
 using Xbyak::RegExp;
 using Xbyak::Xmm;
 
-RegExp element(const Reg64& base, const Reg64& index, Dtype dtype) { return base + index * (bits_of(dtype) / 8); }
-
 }  // namespace
 
 FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int inner_axis)
     : Emitter(isa), shape_(shape), inner_axis_(inner_axis), accumulators_(shape.out.size(), -1) {
+  PT_ASSERT(shape.vectors == 1 || shape.length % (this->lanes() * shape.vectors) == 0);
   int registers = value_registers();
   for (size_t k = 0; k < shape.out.size(); ++k)
     if (folds_row(k)) accumulators_[k] = --registers;
@@ -49,6 +48,7 @@ FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int i
     const bool input = k < shape.in.size();
     if (k == 0 && input) mov(rsi, ptr[rdi + offsetof(RowCall, in)]);
     if (k == shape.in.size()) mov(rsi, ptr[rdi + offsetof(RowCall, out)]);
+    if (operand(k).vector > 0) continue;
     const Reg64 to = addresses_[k].value_or(rax);
     mov(to, ptr[rsi + 8 * static_cast<int>(input ? k : k - shape.in.size())]);
     if (!addresses_[k]) mov(ptr[rsp + 8 * static_cast<int>(k)], rax);
@@ -92,7 +92,7 @@ void FlatKernel::assign_addresses() {
   size_t next = 0;
   const size_t most = free.size() - (shape_.joined ? 1 : 0);
   for (size_t k = 0; k < addresses_.size() && next < most; ++k)
-    if (operand(k).steps) addresses_[k] = free[next++];
+    if (operand(k).steps && operand(k).vector == 0) addresses_[k] = free[next++];
 }
 
 const RowOperand& FlatKernel::operand(size_t k) const {
@@ -102,7 +102,7 @@ const RowOperand& FlatKernel::operand(size_t k) const {
 /// Operand `k` goes to its next row.
 void FlatKernel::advance(size_t k) {
   const int64_t bytes = operand(k).row_bytes;
-  if (bytes == 0) return;
+  if (bytes == 0 || operand(k).vector > 0) return;
   const bool near = bytes == static_cast<int32_t>(bytes);
   if (!near) mov(rax, bytes);
   const auto add_to = [&](const Xbyak::Operand& to) { near ? add(to, static_cast<uint32_t>(bytes)) : add(to, rax); };
@@ -111,6 +111,7 @@ void FlatKernel::advance(size_t k) {
 
 /// Where operand `k` is in this row; may use rdx.
 Reg64 FlatKernel::address(size_t k) {
+  if (operand(k).vector > 0) k = static_cast<size_t>(operand(k).place) + (k < shape_.in.size() ? 0 : shape_.in.size());
   if (addresses_[k]) return *addresses_[k];
   mov(rdx, ptr[rsp + 8 * static_cast<int>(k)]);
   return rdx;
@@ -121,7 +122,8 @@ bool FlatKernel::folds_row(size_t output) const {
 }
 
 void FlatKernel::emit_row(Body& body) {
-  const int64_t whole = shape_.length / lanes() * lanes();
+  const int step = lanes() * shape_.vectors;
+  const int64_t whole = shape_.length / step * step;
   const int rest = static_cast<int>(shape_.length - whole);
   for (size_t k = 0; k < shape_.out.size(); ++k)
     if (folds_row(k)) broadcast_bits(vec(accumulators_[k]), std::bit_cast<int32_t>(identity_of(shape_.out[k].fold)));
@@ -132,7 +134,7 @@ void FlatKernel::emit_row(Body& body) {
     align(16);
     L(next);
     body.emit(hooks_for(lanes()));
-    add(rcx, lanes());
+    add(rcx, step);
     cmp(rcx, static_cast<uint32_t>(whole));
     jl(next, T_NEAR);
   }
@@ -179,13 +181,19 @@ BodyHooks FlatKernel::hooks_for(int count) {
   return hooks;
 }
 
+/// The vector's elements of operand `k`; may use rdx.
+RegExp FlatKernel::elements(size_t k) {
+  const int bytes = bits_of(operand(k).dtype) / 8;
+  return address(k) + rcx * bytes + operand(k).vector * lanes() * bytes;
+}
+
 void FlatKernel::load_operand(Xmm dst, int k, int count) {
   const RowOperand& o = shape_.in[static_cast<size_t>(k)];
-  const Reg64 from = address(static_cast<size_t>(k));
-  if (!o.steps) return load(dst, o.dtype, Walk::same, from, count);
-  if (o.ahead > 0 && count == lanes()) prefetcht0(ptr[element(from, rcx, o.dtype) + o.ahead]);
-  if (shape_.prefetch > 0 && count == lanes()) prefetcht0(ptr[element(from, rcx, o.dtype) + shape_.prefetch]);
-  load(dst, o.dtype, Walk::next, element(from, rcx, o.dtype), count);
+  if (!o.steps) return load(dst, o.dtype, Walk::same, address(static_cast<size_t>(k)), count);
+  const RegExp from = elements(static_cast<size_t>(k));
+  if (o.ahead > 0 && count == lanes()) prefetcht0(ptr[from + o.ahead]);
+  if (shape_.prefetch > 0 && count == lanes()) prefetcht0(ptr[from + shape_.prefetch]);
+  load(dst, o.dtype, Walk::next, from, count);
 }
 
 void FlatKernel::store_operand(Xmm value, const Lane& lane, int count) {
@@ -196,9 +204,9 @@ void FlatKernel::store_operand(Xmm value, const Lane& lane, int count) {
     value = scratch(2);
   }
   if (folds_row(output)) return fold_into(vec(accumulators_[output]), value, o.fold, count);
-  const RegExp to = element(address(shape_.in.size() + output), rcx, o.dtype);
+  const RegExp to = elements(shape_.in.size() + output);
   if (o.fold != Fold::none) return fold_to_memory(value, o.fold, to, count);
-  store(value, o.dtype, lane.flag, to, count, shape_.streaming && count == lanes());
+  store(value, o.dtype, lane.flag, to, count, shape_.streaming && !o.kept && count == lanes());
 }
 
 void FlatKernel::load_index(Xmm dst, int axis) {

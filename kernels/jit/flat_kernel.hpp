@@ -19,6 +19,9 @@ struct RowOperand {
   int64_t row_bytes;
   Fold fold = Fold::none;
   int ahead = 0;  ///< of an input: bytes ahead of each whole vector that are fetched, for what is read next; 0: nothing
+  bool kept = false;  ///< of an output: it is read again soon, so it is never stored past the caches
+  /// Of several vectors side by side: the first one's operand is number `place`, this one's lies `vector` vectors on.
+  int place = -1, vector = 0;
 };
 
 /// What one core has on its way from memory at full speed; a stream of loads alone keeps less in flight.
@@ -28,9 +31,10 @@ struct RowShape {
   int64_t length;  ///< elements of a row
   std::vector<RowOperand> in = {}, out = {};
   int prefetch = 0;        ///< bytes ahead of each whole vector that are fetched: for operands that come from memory
-  bool streaming = false;  ///< whole vectors are stored past the caches; rows start at multiples of 64 bytes then
+  bool streaming = false;  ///< whole vectors are stored past the caches; those rows start at multiples of 64 bytes then
   /// With `streaming`: rows of all outputs follow each other, wherever they start, and have elements of one size.
   bool joined = false;
+  int vectors = 1;  ///< the expression is about so many vectors side by side; rows are whole multiples of more than one
   bool fenced = true;  ///< a streaming call ends with a fence; without it the caller fences before others read
 };
 
@@ -58,6 +62,7 @@ class FlatKernel : private Emitter {
   void assign_addresses();
   const RowOperand& operand(size_t k) const;
   Xbyak::Reg64 address(size_t k);
+  Xbyak::RegExp elements(size_t k);
   void advance(size_t k);
   void emit_row(Body& body);
   void emit_joined_row(Body& body);

@@ -18,7 +18,8 @@ struct RowView {
   int64_t offset = 0;
   Dims outer = {};
   int64_t row = 0, lane = 0;
-  int64_t block = 0;  ///< from one block of lanes to the next
+  int64_t block = 0;      ///< from one block of lanes to the next
+  bool previous = false;  ///< of the tile before the one that is swept
 };
 
 /// A tensor over the whole space, or over the space without its reduced axes (strides 0 there: one number a result).

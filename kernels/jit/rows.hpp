@@ -3,7 +3,9 @@
 // swept two or three times while it lies in the caches, each sweep being generated code.
 #pragma once
 
+#include <array>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "kernels/jit/row_kernel.hpp"
@@ -108,6 +110,9 @@ class Sweep {
   /// While the tile is swept, what the next one reads of these inputs is fetched: a first sweep alone would wait for
   /// memory, which has nothing to do during the others. Before make.
   void fetch_next_tile(const RowPlan& plan);
+  /// Takes in what `last` does to the tile before, before make; false, and nothing has changed, where that is too much.
+  /// The order of sums stays.
+  bool join(const Sweep& last);
   /// Makes the code for calls of `length` lanes and, where it is not 0, of `rest` lanes.
   void make(Isa isa, int64_t length, int64_t rest, bool streaming);
   void make(const RowPlan& plan);
@@ -115,6 +120,8 @@ class Sweep {
   void run(const Tile& tile, const RowPlan& plan, int64_t block) const;
   /// The same with so many rows and lanes (`length` or `rest` of make).
   void run(const Tile& tile, int64_t block, int64_t rows, int64_t lanes) const;
+  /// Of joined sweeps: block `block` of both tiles, which have as many rows and lanes.
+  void run(const Tile& tile, const Tile& previous, const RowPlan& plan, int64_t block) const;
   /// One row over `length` lanes.
   void run_row(const Tile& tile) const { run(tile, 0, 1, length_); }
 
@@ -126,43 +133,50 @@ class Sweep {
     std::shared_ptr<const FlatKernel> kernel, streaming;
   };
   using Codes = std::vector<Code>;  ///< one after the other they cover a row
-  struct Stretches;
+  struct Draft;
 
+  /// Several vectors of a row are folded with each other first.
+  bool is_unrolled() const;
   Codes codes(Isa isa, int64_t length, bool streaming) const;
-  Code code(Isa isa, int64_t first, int64_t length, int copies, bool streaming) const;
-  void add_stretch(Stretches& s, int64_t first, bool is_first) const;
-  static void add_output(Stretches& s, const RowView& view, Fold how);
+  Code code(Isa isa, int64_t first, int64_t length, int vectors, bool streaming) const;
+  void add_vector(Draft& d, int number) const;
+  int64_t fetched_ahead(const RowView& view) const;
   /// The output has one number for each row of a call.
   bool folds_row(size_t output) const;
   bool may_stream(const RowPlan& plan) const;
+  static int64_t lanes_of(const Tile& tile, const RowPlan& plan, int64_t block);
+  void run(const Tile& tile, const Tile& previous, int64_t block, int64_t rows, int64_t lanes) const;
+  static bool is_result(const RowView& view, Fold how) { return view.from == RowView::From::out && how == Fold::none; }
 
   Expr expr_;
   std::vector<RowView> in_, out_;
   std::vector<Fold> folds_;  ///< of each output
   int64_t length_ = 0, rows_ahead_ = 0;
+  std::optional<bool> unrolled_as_;  ///< joined sweeps: as the first of them
+  bool fenced_ = true;               ///< what streams ends with a fence
   Codes whole_, rest_;
+};
+
+/// The last two sweeps of a tile, and both as one walk: where results leave the caches, those of a tile are written
+/// while the next one is computed, so that stores drain meanwhile.
+struct LastSweeps {
+  Sweep inner, last, joined;
+  bool joins = false;
+
+  /// Once `inner` and `last` are written.
+  void make(const RowPlan& plan);
+  /// Scratch memories of tiles that a part needs.
+  size_t scratches() const { return joins ? 2 : 1; }
 };
 
 /// Tiles of the plan.
 int64_t tile_count(const RowPlan& plan);
 /// Tile `index`, in the order of memory.
 Tile tile_at(const RowPlan& plan, const RunArgs& args, std::byte* scratch, int64_t index);
+/// Results of the tile that exist (a tile at the end has fewer than there is room for).
+int64_t results_of(const RowPlan& plan, const Tile& tile);
 /// Rough count of operations of a tile.
 int64_t tile_cost(const RowPlan& plan);
-
-/// Calls work(tile) for every tile, tiles of one part in order; each part has its own `scratch_bytes` of args.scratch
-/// (tiles_scratch in all). Where tiles are fewer than threads, each_block shares them out instead.
-template <class F>
-void each_tile(const RowPlan& plan, const RunArgs& args, size_t scratch_bytes, F work) {
-  const int64_t tiles = tile_count(plan);
-  const auto part = [&](int64_t begin, int64_t end, int number) {
-    std::byte* scratch = static_cast<std::byte*>(args.scratch) + static_cast<size_t>(number) * scratch_bytes;
-    for (int64_t t = begin; t < end; ++t) work(tile_at(plan, args, scratch, t));
-  };
-  if (tiles < plan.threads && plan.tiling.blocks > 1) return part(0, tiles, 0);
-  parallel_for(tiles, tile_cost(plan), part, plan.threads);
-}
-size_t tiles_scratch(const RowPlan& plan, size_t scratch_bytes);
 
 /// Calls work(block) for every block of lanes of a tile.
 template <class F>
@@ -173,12 +187,51 @@ void each_block(const RowPlan& plan, F work) {
   });
 }
 
+/// Tiles [begin, end) in order: before(tile), sweeps.inner, between(tile), sweeps.last. Each of sweeps.scratches()
+/// tiles has `scratch_bytes` of `scratch`.
+template <class Before, class Between>
+void sweep_tiles(const RowPlan& plan, const RunArgs& args, std::byte* scratch, size_t scratch_bytes, int64_t begin,
+                 int64_t end, const LastSweeps& sweeps, Before before, Between between) {
+  std::array<std::optional<Tile>, 2> tiles;
+  const auto sweep = [&](const Sweep& s, const Tile& tile) {
+    each_block(plan, [&](int64_t b) { s.run(tile, plan, b); });
+  };
+  for (int64_t t = begin; t < end; ++t) {
+    const auto turn = sweeps.joins ? static_cast<size_t>(t - begin) % 2 : 0;
+    const std::optional<Tile>& previous = tiles[1 - turn];
+    const Tile& tile = tiles[turn].emplace(tile_at(plan, args, scratch + turn * scratch_bytes, t));
+    before(tile);
+    if (previous && results_of(plan, tile) == results_of(plan, *previous)) {
+      each_block(plan, [&](int64_t b) { sweeps.joined.run(tile, *previous, plan, b); });
+    } else {
+      if (previous) sweep(sweeps.last, *previous);
+      sweep(sweeps.inner, tile);
+    }
+    between(tile);
+    if (!sweeps.joins || t + 1 == end) sweep(sweeps.last, tile);
+  }
+}
+
+/// The same for all tiles, shared out to threads; takes tiles_scratch of args.scratch. Where tiles are fewer than
+/// threads, their blocks are shared out instead.
+template <class Before, class Between>
+void each_tile(const RowPlan& plan, const RunArgs& args, size_t scratch_bytes, const LastSweeps& sweeps, Before before,
+               Between between) {
+  const int64_t tiles = tile_count(plan);
+  const auto part = [&](int64_t begin, int64_t end, int number) {
+    std::byte* scratch =
+        static_cast<std::byte*>(args.scratch) + static_cast<size_t>(number) * sweeps.scratches() * scratch_bytes;
+    sweep_tiles(plan, args, scratch, scratch_bytes, begin, end, sweeps, before, between);
+  };
+  if (tiles < plan.threads && plan.tiling.blocks > 1) return part(0, tiles, 0);
+  parallel_for(tiles, tile_cost(plan), part, plan.threads);
+}
+size_t tiles_scratch(const RowPlan& plan, size_t part_bytes);
+
 /// The same number for each result of `view`, in every block.
 void fill_results(const RowPlan& plan, const Tile& tile, const RowView& view, float value);
 /// Folds the blocks' numbers of each result, in order, into the first block's.
 void fold_blocks(const RowPlan& plan, const Tile& tile, const RowView& view, Fold how);
-/// Results of the tile that exist (a tile at the end has fewer than there is room for).
-int64_t results_of(const RowPlan& plan, const Tile& tile);
 /// Moves the tile's numbers between scratch and a tensor that has one for each result.
 void write_results(const RowPlan& plan, const Tile& tile, const RowView& numbers, const RowView& tensor);
 void read_results(const RowPlan& plan, const Tile& tile, const RowView& tensor, const RowView& numbers);

@@ -47,46 +47,44 @@ class LayerNorm {
     write_map(p);
   }
 
-  size_t scratch_bytes() const { return tiles_scratch(plan_, scratch_.bytes()); }
+  size_t scratch_bytes() const { return tiles_scratch(plan_, sweeps_.scratches() * scratch_.bytes()); }
 
   Status operator()(const RunArgs& args) const {
-    each_tile(plan_, args, scratch_.bytes(), [this](const Tile& tile) {
-      fill_results(plan_, tile, sums_, 0);
-      fill_results(plan_, tile, squares_, 0);
-      each_block(plan_, [&](int64_t b) { measure(tile, b); });
-      finish(tile);
-      each_block(plan_, [&](int64_t b) { map_.run(tile, plan_, b); });
-    });
+    each_tile(
+        plan_, args, scratch_.bytes(), sweeps_, [this](const Tile& tile) { measure(tile); },
+        [this](const Tile& tile) { finish(tile); });
     return {};
   }
 
  private:
+  /// The sums of rows, or of squares, are added up by the last sweep but one.
   void write_sweeps() {
     const bool kept = plan_.edges.has_front;
-    Value x = add_up_.front(plan_);
-    if (kept) add_up_.store(elements_, x);
-    add_up_.fold(sums_, Fold::sum, root_mean_square_ ? add_up_.builder().apply(ExprOp::square, x) : x);
-    add_up_.make(plan_);
+    Sweep& first = root_mean_square_ ? sweeps_.inner : add_up_;
+    Value x = first.front(plan_);
+    if (kept) first.store(elements_, x);
+    first.fold(sums_, Fold::sum, root_mean_square_ ? first.builder().apply(ExprOp::square, x) : x);
     if (root_mean_square_) return;
-    x = kept ? differences_.load(elements_) : differences_.front(plan_);
-    ExprBuilder b = differences_.builder();
-    differences_.fold(squares_, Fold::sum, b.apply(ExprOp::square, b.sub(x, differences_.load(sums_))));
-    differences_.make(plan_);
+    add_up_.make(plan_);
+    Sweep& differences = sweeps_.inner;
+    x = kept ? differences.load(elements_) : differences.front(plan_);
+    ExprBuilder b = differences.builder();
+    differences.fold(squares_, Fold::sum, b.apply(ExprOp::square, b.sub(x, differences.load(sums_))));
   }
 
   void write_map(const Problem& p) {
-    ExprBuilder b = map_.builder();
-    Value x = plan_.edges.has_front ? map_.load(elements_) : map_.front(plan_);
-    if (!root_mean_square_) x = b.sub(x, map_.load(mean_));
-    x = b.mul(x, map_.load(scale_));
+    Sweep& map = sweeps_.last;
+    ExprBuilder b = map.builder();
+    Value x = plan_.edges.has_front ? map.load(elements_) : map.front(plan_);
+    if (!root_mean_square_) x = b.sub(x, map.load(mean_));
+    x = b.mul(x, map.load(scale_));
     const auto vector = [&](int port) {
-      return map_.load(vector_view(RowView::From::in, port, p.in[static_cast<size_t>(port)], plan_.tiling.block));
+      return map.load(vector_view(RowView::From::in, port, p.in[static_cast<size_t>(port)], plan_.tiling.block));
     };
     if (has_affine(p, 1)) x = b.mul(x, vector(1));
     if (!root_mean_square_ && has_affine(p, 2)) x = b.add(x, vector(2));
-    map_.back(plan_, x);
-    map_.fetch_next_tile(plan_);
-    map_.make(plan_);
+    map.back(plan_, x);
+    sweeps_.make(plan_);
   }
 
   /// Lanes of block `block`.
@@ -94,13 +92,16 @@ class LayerNorm {
     return static_cast<double>(std::min(plan_.tiling.block, plan_.space.lanes - block * plan_.tiling.block));
   }
 
-  void measure(const Tile& tile, int64_t block) const {
-    add_up_.run(tile, plan_, block);
+  void measure(const Tile& tile) const {
+    fill_results(plan_, tile, sums_, 0);
+    fill_results(plan_, tile, squares_, 0);
     if (root_mean_square_) return;
-    const double count = count_of(block);
-    float* sums = tile.floats(sums_, block);
-    for (int64_t i = 0; i < tile.rows; ++i) sums[i] = static_cast<float>(sums[i] / count);
-    differences_.run(tile, plan_, block);
+    each_block(plan_, [&](int64_t block) {
+      add_up_.run(tile, plan_, block);
+      const double count = count_of(block);
+      float* sums = tile.floats(sums_, block);
+      for (int64_t i = 0; i < tile.rows; ++i) sums[i] = static_cast<float>(sums[i] / count);
+    });
   }
 
   void finish(const Tile& tile) const {
@@ -131,7 +132,8 @@ class LayerNorm {
   ScratchPlan scratch_;
   RowView sums_, squares_;  ///< of each block; the sums become the blocks' means, the squares of the first the variance
   RowView mean_, scale_, elements_;
-  Sweep add_up_, differences_, map_;
+  Sweep add_up_;
+  LastSweeps sweeps_;
 };
 
 }  // namespace

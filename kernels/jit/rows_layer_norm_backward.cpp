@@ -60,6 +60,7 @@ class LayerNormBackward {
                                   std::min(kMostGroups, tile_count(plan_)));
     write_sums();
     write_map();
+    sweeps_.make(plan_);
   }
 
   /// Tiles' scratch, then the groups' gradients: gamma's and beta's of each.
@@ -69,7 +70,7 @@ class LayerNormBackward {
     std::byte* sums = static_cast<std::byte*>(args.scratch) + parts_bytes();
     const bool share_rows = groups_ < plan_.threads && plan_.tiling.blocks > 1;
     const auto part = [&](int64_t begin, int64_t end, int number) {
-      std::byte* scratch = static_cast<std::byte*>(args.scratch) + static_cast<size_t>(number) * scratch_.bytes();
+      std::byte* scratch = static_cast<std::byte*>(args.scratch) + static_cast<size_t>(number) * part_bytes();
       for (int64_t g = begin; g < end; ++g) run_group(args, scratch, sums + group_offset(g), g);
     };
     if (share_rows)
@@ -81,9 +82,8 @@ class LayerNormBackward {
   }
 
  private:
-  size_t parts_bytes() const {
-    return scratch_.bytes() * static_cast<size_t>(std::min<int64_t>(plan_.threads, groups_));
-  }
+  size_t part_bytes() const { return sweeps_.scratches() * scratch_.bytes(); }
+  size_t parts_bytes() const { return part_bytes() * static_cast<size_t>(std::min<int64_t>(plan_.threads, groups_)); }
   size_t group_bytes() const { return static_cast<size_t>((plan_.space.lanes * 4 + 63) / 64 * 64); }
   size_t group_offset(int64_t group) const { return static_cast<size_t>(group) * 2 * group_bytes(); }
 
@@ -99,32 +99,31 @@ class LayerNormBackward {
   }
 
   void write_sums() {
-    const Normalised n = normalised(sums_, false);
-    if (plan_.edges.has_front) sums_.store(elements_, n.g);
-    sums_.fold(sum_, Fold::sum, n.h);
-    sums_.fold(dot_, Fold::sum, sums_.builder().mul(n.h, n.x));
-    sums_.make(plan_);
+    Sweep& sums = sweeps_.inner;
+    const Normalised n = normalised(sums, false);
+    if (plan_.edges.has_front) sums.store(elements_, n.g);
+    sums.fold(sum_, Fold::sum, n.h);
+    sums.fold(dot_, Fold::sum, sums.builder().mul(n.h, n.x));
   }
 
   void write_map() {
-    const Normalised n = normalised(map_, plan_.edges.has_front);
-    ExprBuilder b = map_.builder();
+    Sweep& map = sweeps_.last;
+    const Normalised n = normalised(map, plan_.edges.has_front);
+    ExprBuilder b = map.builder();
     const auto first = [](RowView view) {
       view.block = 0;
       return view;
     };
-    const Value mean = map_.load(first(sum_)), slope = map_.load(first(dot_)), rstd = map_.load(rstd_);
-    map_.back(plan_, b.mul(rstd, b.sub(b.sub(n.h, mean), b.mul(n.x, slope))));
+    const Value mean = map.load(first(sum_)), slope = map.load(first(dot_)), rstd = map.load(rstd_);
+    map.back(plan_, b.mul(rstd, b.sub(b.sub(n.h, mean), b.mul(n.x, slope))));
     if (gradients_) {
       // Their place differs from group to group: it comes with the tile.
       const int64_t block = plan_.tiling.block * 4;
       RowView gamma{.from = RowView::From::out, .port = gamma_sum_port(), .lane = 4, .block = block};
       RowView beta{.from = RowView::From::out, .port = gamma_sum_port() + 1, .lane = 4, .block = block};
-      map_.fold(gamma, Fold::sum, b.mul(n.g, n.x));
-      map_.fold(beta, Fold::sum, n.g);
+      map.fold(gamma, Fold::sum, b.mul(n.g, n.x));
+      map.fold(beta, Fold::sum, n.g);
     }
-    map_.fetch_next_tile(plan_);
-    map_.make(plan_);
   }
 
   /// The groups' sums stand behind the problem's outputs.
@@ -140,11 +139,12 @@ class LayerNormBackward {
     }
     const RunArgs own{args.in, {out.data(), args.out.size() + 2}, args.scratch};
     const int64_t tiles = tile_count(plan_);
-    for (int64_t t = tiles * group / groups_; t < tiles * (group + 1) / groups_; ++t)
-      run_tile(tile_at(plan_, own, scratch, t));
+    sweep_tiles(
+        plan_, own, scratch, scratch_.bytes(), tiles * group / groups_, tiles * (group + 1) / groups_, sweeps_,
+        [this](const Tile& tile) { prepare(tile); }, [this](const Tile& tile) { finish_sums(tile); });
   }
 
-  void run_tile(const Tile& tile) const {
+  void prepare(const Tile& tile) const {
     read_results(plan_, tile, plan_.in[2], mean_);
     read_results(plan_, tile, plan_.in[3], rstd_);
     float* rstd = tile.floats(rstd_);
@@ -152,13 +152,14 @@ class LayerNormBackward {
       rstd[i] = static_cast<float>(1 / std::sqrt(static_cast<double>(rstd[i]) + static_cast<double>(epsilon_)));
     fill_results(plan_, tile, sum_, 0);
     fill_results(plan_, tile, dot_, 0);
-    each_block(plan_, [&](int64_t b) { sums_.run(tile, plan_, b); });
+  }
+
+  void finish_sums(const Tile& tile) const {
     for (const RowView* view : {&sum_, &dot_}) {
       fold_blocks(plan_, tile, *view, Fold::sum);
       float* sum = tile.floats(*view);
       for (int64_t i = 0; i < tile.rows; ++i) sum[i] /= static_cast<float>(plan_.space.lanes);
     }
-    each_block(plan_, [&](int64_t b) { map_.run(tile, plan_, b); });
   }
 
   /// diff_gamma and diff_beta from the groups' sums.
@@ -191,7 +192,7 @@ class LayerNormBackward {
   RowView gamma_{.lane = 0};
   std::array<RowView, 2> gradient_out_;
   RowView mean_, rstd_, sum_, dot_, elements_;
-  Sweep sums_, map_;
+  LastSweeps sweeps_;
 };
 
 }  // namespace

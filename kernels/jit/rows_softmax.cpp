@@ -52,10 +52,12 @@ class Softmax {
     write_sweeps();
   }
 
-  size_t scratch_bytes() const { return tiles_scratch(plan_, scratch_.bytes()); }
+  size_t scratch_bytes() const { return tiles_scratch(plan_, sweeps_.scratches() * scratch_.bytes()); }
 
   Status operator()(const RunArgs& args) const {
-    each_tile(plan_, args, scratch_.bytes(), [this](const Tile& tile) { run(tile); });
+    each_tile(
+        plan_, args, scratch_.bytes(), sweeps_, [this](const Tile& tile) { find_max(tile); },
+        [this](const Tile& tile) { finish(tile); });
     return {};
   }
 
@@ -67,25 +69,24 @@ class Softmax {
     find_max_.fold(max_, Fold::max, x);
     find_max_.make(plan_);
 
-    x = kept ? exponentials_.load(elements_) : exponentials_.front(plan_);
-    const Value m = exponentials_.load(first_block(max_));
-    const Value e = exponentials_.builder().exp(exponentials_.builder().sub(x, m));
-    if (!logarithm_) exponentials_.store(elements_, e);
-    exponentials_.fold(sum_, Fold::sum, e);
-    exponentials_.fetch_next_tile(plan_);
-    exponentials_.make(plan_);
+    Sweep& exponentials = sweeps_.inner;
+    x = kept ? exponentials.load(elements_) : exponentials.front(plan_);
+    const Value m = exponentials.load(first_block(max_));
+    const Value e = exponentials.builder().exp(exponentials.builder().sub(x, m));
+    if (!logarithm_) exponentials.store(elements_, e);
+    exponentials.fold(sum_, Fold::sum, e);
 
-    write_finish();
-
+    Sweep& map = sweeps_.last;
     if (logarithm_) {
-      x = kept ? map_.load(elements_) : map_.front(plan_);
-      const Value shifted = map_.builder().sub(x, map_.load(first_block(max_)));
-      map_.back(plan_, map_.builder().sub(shifted, map_.load(first_block(sum_))));
+      x = kept ? map.load(elements_) : map.front(plan_);
+      const Value shifted = map.builder().sub(x, map.load(first_block(max_)));
+      map.back(plan_, map.builder().sub(shifted, map.load(first_block(sum_))));
     } else {
-      const Value scale = map_.load(first_block(sum_));
-      map_.back(plan_, map_.builder().mul(map_.load(elements_), scale));
+      const Value scale = map.load(first_block(sum_));
+      map.back(plan_, map.builder().mul(map.load(elements_), scale));
     }
-    map_.make(plan_);
+    sweeps_.make(plan_);
+    write_finish();
   }
 
   /// From a sum to what the map needs, for all results of a tile at once.
@@ -113,18 +114,19 @@ class Softmax {
     return view;
   }
 
-  void run(const Tile& tile) const {
+  void find_max(const Tile& tile) const {
     // The lowest number instead of -inf: a slice of -inf alone then gives exponentials of 0, not NaN.
     constexpr auto kLowest = std::numeric_limits<float>::lowest(), kInfinity = std::numeric_limits<float>::infinity();
     fill_results(plan_, tile, max_, inf_as_zero_ ? kLowest : -kInfinity);
     each_block(plan_, [&](int64_t b) { find_max_.run(tile, plan_, b); });
     fold_blocks(plan_, tile, max_, Fold::max);
     fill_results(plan_, tile, sum_, 0);
-    each_block(plan_, [&](int64_t b) { exponentials_.run(tile, plan_, b); });
+  }
+
+  void finish(const Tile& tile) const {
     fold_blocks(plan_, tile, sum_, Fold::sum);
     finish_.run_row(tile);
     if (stats_) write_results(plan_, tile, log_sum_, *stats_);
-    each_block(plan_, [&](int64_t b) { map_.run(tile, plan_, b); });
   }
 
   bool logarithm_, inf_as_zero_;
@@ -132,7 +134,8 @@ class Softmax {
   ScratchPlan scratch_;
   const RowView* stats_ = nullptr;
   RowView max_, sum_, log_sum_, elements_;
-  Sweep find_max_, exponentials_, finish_, map_;
+  Sweep find_max_, finish_;
+  LastSweeps sweeps_;
 };
 
 /// dst (g - sum of g dst), or g - exp(dst) sum of g for the logarithm.
@@ -144,30 +147,27 @@ class SoftmaxBackward {
     sum_ = scratch_.results(plan_, true);
     if (kept) elements_ = scratch_.elements(plan_);
 
-    Value g = add_up_.front(plan_);
-    if (kept) add_up_.store(elements_, g);
-    add_up_.fold(sum_, Fold::sum, logarithm ? g : add_up_.builder().mul(g, add_up_.load(plan_.in[1])));
-    add_up_.make(plan_);
+    Sweep& add_up = sweeps_.inner;
+    Value g = add_up.front(plan_);
+    if (kept) add_up.store(elements_, g);
+    add_up.fold(sum_, Fold::sum, logarithm ? g : add_up.builder().mul(g, add_up.load(plan_.in[1])));
 
-    ExprBuilder b = map_.builder();
-    g = kept ? map_.load(elements_) : map_.front(plan_);
+    Sweep& map = sweeps_.last;
+    ExprBuilder b = map.builder();
+    g = kept ? map.load(elements_) : map.front(plan_);
     RowView whole_sum = sum_;
     whole_sum.block = 0;
-    const Value y = map_.load(plan_.in[1]), sum = map_.load(whole_sum);
-    map_.back(plan_, logarithm ? b.sub(g, b.mul(b.exp(y), sum)) : b.mul(y, b.sub(g, sum)));
-    map_.fetch_next_tile(plan_);
-    map_.make(plan_);
+    const Value y = map.load(plan_.in[1]), sum = map.load(whole_sum);
+    map.back(plan_, logarithm ? b.sub(g, b.mul(b.exp(y), sum)) : b.mul(y, b.sub(g, sum)));
+    sweeps_.make(plan_);
   }
 
-  size_t scratch_bytes() const { return tiles_scratch(plan_, scratch_.bytes()); }
+  size_t scratch_bytes() const { return tiles_scratch(plan_, sweeps_.scratches() * scratch_.bytes()); }
 
   Status operator()(const RunArgs& args) const {
-    each_tile(plan_, args, scratch_.bytes(), [this](const Tile& tile) {
-      fill_results(plan_, tile, sum_, 0);
-      each_block(plan_, [&](int64_t b) { add_up_.run(tile, plan_, b); });
-      fold_blocks(plan_, tile, sum_, Fold::sum);
-      each_block(plan_, [&](int64_t b) { map_.run(tile, plan_, b); });
-    });
+    each_tile(
+        plan_, args, scratch_.bytes(), sweeps_, [this](const Tile& tile) { fill_results(plan_, tile, sum_, 0); },
+        [this](const Tile& tile) { fold_blocks(plan_, tile, sum_, Fold::sum); });
     return {};
   }
 
@@ -175,7 +175,7 @@ class SoftmaxBackward {
   RowPlan plan_;
   ScratchPlan scratch_;
   RowView sum_, elements_;
-  Sweep add_up_, map_;
+  LastSweeps sweeps_;
 };
 
 }  // namespace

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sweeps: writing of their expressions, code, calls. Where a row is folded into one number, a long row is cut into
-// stretches that are walked side by side: their elements are folded with each other before they meet the number, so
-// that not every element waits for the one before it.
+// Sweeps: writing of their expressions, code, calls. Where a row is folded into one number, some vectors side by side
+// are folded with each other before they meet the number, so that not every element waits for the one before it.
 #include <algorithm>
 #include <array>
 
@@ -15,10 +14,11 @@ namespace partita::jit {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-constexpr int kStretches = 4;
-constexpr int64_t kShortestStretch = 48;  ///< lanes
-constexpr int64_t kFarthest = 1 << 20;    ///< bytes
-constexpr int64_t kVector = 32;           ///< lanes of the widest vectors
+constexpr int kUnrolled = 4;            ///< vectors side by side
+constexpr int64_t kLeastUnrolled = 3;   ///< times so many in a row
+constexpr int64_t kFarthest = 1 << 20;  ///< bytes
+
+int64_t vector_lanes(Isa isa) { return isa == Isa::avx512 ? 16 : 8; }
 
 RowView moved(RowView view, int64_t lanes) {
   view.offset += lanes * view.lane;
@@ -86,87 +86,133 @@ void Sweep::back(const RowPlan& plan, Value value) {
 
 bool Sweep::folds_row(size_t output) const { return folds_[output] != Fold::none && !out_[output].steps; }
 
-/// An expression in the making: stretches side by side, what they fold into one number each, and its code's operands.
-struct Sweep::Stretches {
+/// An expression in the making: vectors side by side, what they fold into one number each, and its operands' types.
+struct Sweep::Draft {
   Expr expr;
-  Code code;
   RowShape shape;
+  Problem types;
   std::vector<Value> folded;  ///< of each output that folds rows
+
+  int add_input(const RowOperand& operand) {
+    shape.in.push_back(operand);
+    types.in.push_back({operand.dtype, {}, {}, 0});
+    return static_cast<int>(shape.in.size()) - 1;
+  }
+  int add_output(const RowOperand& operand) {
+    shape.out.push_back(operand);
+    types.out.push_back({operand.dtype, {}, {}, 0});
+    return static_cast<int>(shape.out.size()) - 1;
+  }
 };
 
-/// The expression over lanes from `first` on. Operands that repeat along a row are shared with the stretch before.
-void Sweep::add_stretch(Stretches& s, int64_t first, bool is_first) const {
-  Transplant t(expr_.code, s.expr);
-  for (const RowView& view : in_) {
-    const auto shared = std::find_if(s.code.in.begin(), s.code.in.end(), [&](const RowView& v) {
-      return !is_first && !view.steps && v.from == view.from && v.port == view.port && v.offset == view.offset;
-    });
-    t.in_map.push_back(static_cast<int>(shared - s.code.in.begin()));
-    if (shared == s.code.in.end()) s.code.in.push_back(moved(view, first));
+/// The expression over vector `number` of those side by side. The operands come with the first.
+void Sweep::add_vector(Draft& d, int number) const {
+  Transplant t(expr_.code, d.expr);
+  for (size_t k = 0; k < in_.size(); ++k) {
+    RowOperand operand{.dtype = in_[k].dtype,
+                       .steps = in_[k].steps,
+                       .row_bytes = in_[k].row,
+                       .ahead = static_cast<int>(fetched_ahead(in_[k]))};
+    operand.place = static_cast<int>(k);
+    operand.vector = number;
+    const bool shared = number > 0 && !in_[k].steps;
+    t.in_map.push_back(shared ? operand.place : d.add_input(operand));
   }
   for (size_t k = 0; k < out_.size(); ++k) {
-    t.out_map.push_back(folds_row(k) ? -1 : static_cast<int>(s.code.out.size()));
-    if (!folds_row(k)) add_output(s, moved(out_[k], first), folds_[k]);
+    RowOperand operand{.dtype = out_[k].dtype,
+                       .steps = out_[k].steps,
+                       .row_bytes = out_[k].row,
+                       .fold = folds_[k],
+                       .kept = !is_result(out_[k], folds_[k])};
+    operand.place = static_cast<int>(k);
+    operand.vector = number;
+    const bool shared = number > 0 && folds_row(k);
+    const int at = shared ? operand.place : d.add_output(operand);
+    t.out_map.push_back(folds_row(k) ? -1 : at);
   }
   const std::vector<Value> values = t.run();
-  ExprBuilder b(s.expr);
+  ExprBuilder b(d.expr);
   for (size_t i = 0; i < expr_.code.size(); ++i) {
     const auto output = static_cast<size_t>(expr_.code[i].imm);
     if (!writes(expr_.code[i].op) || !folds_row(output)) continue;
-    Value& so_far = s.folded[output];
-    so_far = is_first ? values[i] : folds_[output] == Fold::sum ? b.add(so_far, values[i]) : b.max(so_far, values[i]);
+    Value& so_far = d.folded[output];
+    so_far = number == 0                   ? values[i]
+             : folds_[output] == Fold::sum ? b.add(so_far, values[i])
+                                           : b.max(so_far, values[i]);
   }
 }
 
-void Sweep::add_output(Stretches& s, const RowView& view, Fold how) {
-  s.code.out.push_back(view);
-  s.shape.out.push_back({view.dtype, view.steps, view.row, how});
+/// Bytes; of an operand of both tiles the previous one's has been read before.
+int64_t Sweep::fetched_ahead(const RowView& view) const {
+  if (view.from != RowView::From::in || !view.steps || view.row <= 0) return 0;
+  if (view.previous && std::ranges::any_of(in_, [&](const RowView& v) {
+        return !v.previous && v.from == view.from && v.port == view.port;
+      }))
+    return 0;
+  const int64_t bytes = view.row * rows_ahead_;
+  return bytes <= kFarthest ? bytes : 0;
 }
 
-/// `copies` stretches of `length` lanes, from lane `first` on, side by side.
-Sweep::Code Sweep::code(Isa isa, int64_t first, int64_t length, int copies, bool streaming) const {
-  Stretches s;
-  s.folded.resize(out_.size());
-  for (int c = 0; c < copies; ++c) add_stretch(s, first + c * length, c == 0);
-  for (size_t k = 0; k < out_.size(); ++k) {
-    if (!folds_row(k)) continue;
-    add_output(s, out_[k], folds_[k]);
-    ExprBuilder(s.expr).fold(folds_[k], static_cast<int>(s.code.out.size()) - 1, s.folded[k]);
-  }
-  Problem types;  // expansion asks for the operands' types alone
-  for (const RowView& view : s.code.in) {
-    const bool fetched = view.from == RowView::From::in && view.steps && view.row > 0;
-    const int64_t ahead = fetched ? view.row * rows_ahead_ : 0;
-    s.shape.in.push_back({.dtype = view.dtype,
-                          .steps = view.steps,
-                          .row_bytes = view.row,
-                          .ahead = ahead <= kFarthest ? static_cast<int>(ahead) : 0});
-    types.in.push_back({view.dtype, {}, {}, 0});
-  }
-  for (const RowView& view : s.code.out) types.out.push_back({view.dtype, {}, {}, 0});
-  PT_ASSERT(s.code.in.size() <= kMaxOperands && s.code.out.size() <= kMaxOperands);
-  const Lanes lanes = expanded(s.expr, types);
-  s.shape.length = length;
-  s.code.kernel = std::make_shared<const FlatKernel>(isa, lanes, s.shape, 0);
-  s.shape.streaming = true;
-  if (streaming) s.code.streaming = std::make_shared<const FlatKernel>(isa, lanes, s.shape, 0);
-  return std::move(s.code);
+/// `length` lanes from lane `first` on, `vectors` vectors at once.
+Sweep::Code Sweep::code(Isa isa, int64_t first, int64_t length, int vectors, bool streaming) const {
+  Draft d;
+  d.folded.resize(out_.size());
+  for (int v = 0; v < vectors; ++v) add_vector(d, v);
+  for (size_t k = 0; k < out_.size(); ++k)
+    if (folds_row(k)) ExprBuilder(d.expr).fold(folds_[k], static_cast<int>(k), d.folded[k]);
+  const Lanes lanes = expanded(d.expr, d.types);
+  Code code;
+  for (const RowView& view : in_) code.in.push_back(moved(view, first));
+  for (const RowView& view : out_) code.out.push_back(moved(view, first));
+  PT_ASSERT(std::max(code.in.size(), code.out.size()) <= kMaxOperands);
+  d.shape.length = length;
+  d.shape.vectors = vectors;
+  code.kernel = std::make_shared<const FlatKernel>(isa, lanes, d.shape, 0);
+  d.shape.streaming = true;
+  d.shape.fenced = fenced_;
+  if (streaming) code.streaming = std::make_shared<const FlatKernel>(isa, lanes, d.shape, 0);
+  return code;
 }
 
-Sweep::Codes Sweep::codes(Isa isa, int64_t length, bool streaming) const {
-  const int64_t stretch = length / kStretches / kVector * kVector;
-  const bool fits = in_.size() * kStretches <= kMaxOperands && out_.size() * kStretches <= kMaxOperands;
-  bool adds_rows = false;  // to a row of sums: four of them would not stay in registers either
-  bool waits = false;
+/// Where a number waits for each element; not where rows of sums are added to, for several of them would not stay in
+/// registers either.
+bool Sweep::is_unrolled() const {
+  if (unrolled_as_) return *unrolled_as_;
+  bool waits = false, adds_rows = false;
   for (size_t k = 0; k < out_.size(); ++k) {
     adds_rows = adds_rows || (folds_[k] != Fold::none && out_[k].steps);
     waits = waits || folds_row(k);
   }
-  if (adds_rows || !waits || stretch < kShortestStretch || !fits) return {code(isa, 0, length, 1, streaming)};
-  Codes list{code(isa, 0, stretch, kStretches, streaming)};
-  const int64_t done = stretch * kStretches;
+  return waits && !adds_rows;
+}
+
+Sweep::Codes Sweep::codes(Isa isa, int64_t length, bool streaming) const {
+  const int64_t unit = kUnrolled * vector_lanes(isa), done = length / unit * unit;
+  if (!is_unrolled() || done < kLeastUnrolled * unit) return {code(isa, 0, length, 1, streaming)};
+  Codes list{code(isa, 0, done, kUnrolled, streaming)};
   if (done < length) list.push_back(code(isa, done, length - done, 1, streaming));
   return list;
+}
+
+bool Sweep::join(const Sweep& last) {
+  Sweep both = *this;
+  both.unrolled_as_ = is_unrolled();
+  Transplant t(last.expr_.code, both.expr_);
+  for (RowView view : last.in_) {
+    view.previous = true;
+    t.in_map.push_back(static_cast<int>(both.in_.size()));
+    both.in_.push_back(view);
+  }
+  for (RowView view : last.out_) {
+    view.previous = true;
+    t.out_map.push_back(static_cast<int>(both.out_.size()));
+    both.out_.push_back(view);
+  }
+  both.folds_.insert(both.folds_.end(), last.folds_.begin(), last.folds_.end());
+  t.run();
+  if (std::max(both.in_.size(), both.out_.size()) > kMaxOperands) return false;
+  *this = std::move(both);
+  return true;
 }
 
 void Sweep::fetch_next_tile(const RowPlan& plan) {
@@ -180,38 +226,68 @@ void Sweep::make(Isa isa, int64_t length, int64_t rest, bool streaming) {
 }
 
 void Sweep::make(const RowPlan& plan) {
+  // The same thread goes on to sweep the last tile alone, and fences then.
+  fenced_ = !unrolled_as_ || plan.tiling.blocks > 1;
   make(plan.isa, plan.tiling.block, plan.space.lanes % plan.tiling.block, may_stream(plan));
 }
 
-/// Only sweeps that write nothing but results: scratch is read again soon.
+/// What else is written (scratch, sums) is read again soon and kept.
 bool Sweep::may_stream(const RowPlan& plan) const {
-  if (!plan.may_stream || plan.edges.back_out.empty()) return false;
-  size_t results = 0;
-  for (const RowView& view : out_) {
-    if (view.from != RowView::From::out) continue;
-    ++results;
-    if (!at_cache_lines(view)) return false;
+  if (!plan.may_stream) return false;
+  bool any = false;
+  for (size_t k = 0; k < out_.size(); ++k) {
+    if (!is_result(out_[k], folds_[k])) continue;
+    any = true;
+    if (!at_cache_lines(out_[k])) return false;
   }
-  return results == plan.edges.back_out.size();
+  return any;
+}
+
+int64_t Sweep::lanes_of(const Tile& tile, const RowPlan& plan, int64_t block) {
+  return std::min(plan.space.lanes - tile.lane - block * plan.tiling.block, plan.tiling.block);
 }
 
 void Sweep::run(const Tile& tile, const RowPlan& plan, int64_t block) const {
-  const int64_t left = plan.space.lanes - tile.lane - block * plan.tiling.block;
-  run(tile, block, tile.rows, std::min(left, plan.tiling.block));
+  run(tile, block, tile.rows, lanes_of(tile, plan, block));
+}
+
+void Sweep::run(const Tile& tile, const Tile& previous, const RowPlan& plan, int64_t block) const {
+  run(tile, previous, block, tile.rows, lanes_of(tile, plan, block));
 }
 
 void Sweep::run(const Tile& tile, int64_t block, int64_t rows, int64_t lanes) const {
+  run(tile, tile, block, rows, lanes);
+}
+
+void Sweep::run(const Tile& tile, const Tile& previous, int64_t block, int64_t rows, int64_t lanes) const {
   std::array<const void*, kMaxOperands> in;
   std::array<void*, kMaxOperands> out;
+  const auto address = [&](const RowView& view) { return (view.previous ? previous : tile).address(view, block); };
   for (const Code& code : lanes == length_ ? whole_ : rest_) {
     bool streaming = code.streaming != nullptr;
-    for (size_t k = 0; k < code.in.size(); ++k) in[k] = tile.address(code.in[k], block);
+    for (size_t k = 0; k < code.in.size(); ++k) in[k] = address(code.in[k]);
     for (size_t k = 0; k < code.out.size(); ++k) {
-      out[k] = tile.address(code.out[k], block);
-      streaming = streaming && is_aligned(out[k]);
+      out[k] = address(code.out[k]);
+      streaming = streaming && (code.out[k].from != RowView::From::out || is_aligned(out[k]));
     }
     (*(streaming ? code.streaming : code.kernel))({in.data(), out.data(), nullptr, rows});
   }
+}
+
+void LastSweeps::make(const RowPlan& plan) {
+  const bool shared = tile_count(plan) < plan.threads && plan.tiling.blocks > 1;
+  if (plan.may_stream && !shared) {
+    joined = inner;
+    joins = joined.join(last);
+  }
+  if (joins) {
+    joined.fetch_next_tile(plan);
+    joined.make(plan);
+  } else {
+    last.fetch_next_tile(plan);
+  }
+  inner.make(plan);
+  last.make(plan);
 }
 
 }  // namespace partita::jit
