@@ -118,6 +118,8 @@ void Emitter::compute(const Lane& lane, Xmm dst, Xmm a, Xmm b, Xmm c) {
     case LaneOp::to_int: return vcvtps2dq(dst, a);
     case LaneOp::to_float: return vcvtdq2ps(dst, a);
     case LaneOp::cast: return cast(dst, a, static_cast<Dtype>(lane.imm));
+    case LaneOp::scale: return vscalefps(dst, a, b);
+    case LaneOp::fraction: return vreduceps(dst, a, kDown);
     case LaneOp::load:
     case LaneOp::store:
     case LaneOp::skeleton:

@@ -25,6 +25,7 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
         converts_bf16_(wide_ && converts_to_bf16()) {}
 
   bool wide() const { return wide_; }
+  Isa isa() const { return wide_ ? Isa::avx512 : Isa::avx2; }
   /// 32-bit lanes of a vector.
   int lanes() const { return wide_ ? 16 : 8; }
   int vector_bytes() const { return lanes() * 4; }

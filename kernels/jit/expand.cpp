@@ -25,13 +25,15 @@ bool simple_power(const Instr& exponent) {
 
 class Expander {
  public:
-  Expander(const Expr& expr, const Problem& problem)
+  Expander(const Expr& expr, const Problem& problem, Isa isa)
       : expr_(expr),
         problem_(problem),
         b_(lanes_),
         value_(expr.code.size()),
         mask_(expr.code.size()),
-        integer_(expr.code.size()) {}
+        integer_(expr.code.size()) {
+    b_.scales = isa == Isa::avx512;
+  }
 
   Lanes run() {
     for (size_t i = 0; i < expr_.code.size(); ++i) {
@@ -173,14 +175,14 @@ const char* refuse_expansion(const Expr& expr, const Problem&) {
   return nullptr;
 }
 
-Lanes expanded(const Expr& expr, const Problem& problem) { return Expander(expr, problem).run(); }
+Lanes expanded(const Expr& expr, const Problem& problem, Isa isa) { return Expander(expr, problem, isa).run(); }
 
-Lanes expanded_front(Expr front, const Problem& problem) {
+Lanes expanded_front(Expr front, const Problem& problem, Isa isa) {
   ExprBuilder(front).store(0, front.result);
   Problem types;
   types.in = problem.in;
   types.out = {{Dtype::f32, {}, {}, 0}};
-  return expanded(front, types);
+  return expanded(front, types, isa);
 }
 
 }  // namespace partita::jit

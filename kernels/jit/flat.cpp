@@ -33,7 +33,7 @@ class FlatLoop {
  public:
   FlatLoop(const Problem& loop, const Target& target) {
     const Problem p = prepared(loop);
-    const Lanes lanes = expanded(p.back, p);
+    const Lanes lanes = expanded(p.back, p, target.isa);
     cost_ = 1 + static_cast<int64_t>(lanes.code.size()) / kFreeOperations;
     coordinates_ = reads_coordinates(p.back);
     const int inner_axis = p.out[0].dims.size() - 1;

@@ -46,7 +46,7 @@ class FoldLoop {
  public:
   FoldLoop(const Problem& loop, const Target& target) {
     const Problem p = prepared(loop);
-    const Lanes lanes = expanded(p.back, p);
+    const Lanes lanes = expanded(p.back, p, target.isa);
     coordinates_ = reads_coordinates(p.back);
     for (FlatPart& flat : parts_of(p)) parts_.push_back(part_of(std::move(flat), p, lanes, target));
     plan_ = FoldPlan(p, parts_[0].flat.rows);

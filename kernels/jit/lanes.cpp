@@ -24,7 +24,8 @@ int lane_operands(LaneOp op) {
     case sra:
     case to_int:
     case to_float:
-    case cast: return 1;
+    case cast:
+    case fraction: return 1;
     case add:
     case sub:
     case mul:
@@ -44,7 +45,8 @@ int lane_operands(LaneOp op) {
     case imul:
     case imax:
     case imin:
-    case igt: return 2;
+    case igt:
+    case scale: return 2;
     case fma:
     case fnma:
     case select: return 3;

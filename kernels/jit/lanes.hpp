@@ -48,6 +48,8 @@ enum class LaneOp : uint8_t {
   to_int,    ///< f32 to s32, round to nearest even; out of range gives 0x80000000
   to_float,  ///< s32 to f32
   cast,      ///< a rounded to the precision of type `imm` (a Dtype) and back
+  scale,     ///< a times 2 to the power of floor(b), with one rounding; where LaneBuilder::scales
+  fraction,  ///< a - floor(a), 0 where a is infinite; where LaneBuilder::scales
 };
 
 struct Lane {
@@ -79,6 +81,7 @@ class LaneBuilder {
  public:
   using Value = uint16_t;
   Precision precision = Precision::full;  ///< of the elementary functions appended next
+  bool scales = false;                    ///< the machine has LaneOp::scale and fraction, as AVX-512 does
   explicit LaneBuilder(Lanes& lanes) : lanes_(lanes) {}
 
   Value emit(const Lane& lane);

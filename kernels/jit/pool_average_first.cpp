@@ -62,9 +62,9 @@ AverageFirstKernel::AverageFirstKernel(Isa isa, const PoolPlan& plan, const Prob
   const int spill_at = (static_cast<int>(slots()) * 8 + 63) / 64 * 64;
   // Where registers are few, sums and cells share them, and each brings its constants anew.
   const int front_end = wide() ? taken + 2 * kLeastRegisters : end, back_first = wide() ? front_end : taken;
-  Body front(*this, expanded_front(p_.front, problem), {taken, front_end, rsp + spill_at}, never);
+  Body front(*this, expanded_front(p_.front, problem, isa), {taken, front_end, rsp + spill_at}, never);
   const int back_at = spill_at + front.spill_slots() * 64;
-  Body back(*this, expanded(p_.back, problem), {back_first, end, rsp + back_at}, never);
+  Body back(*this, expanded(p_.back, problem, isa), {back_first, end, rsp + back_at}, never);
   if (joins) {
     std::vector<Dtype> types;
     for (const PoolOperand& o : p_.out) types.push_back(o.dtype);

@@ -45,9 +45,9 @@ AverageLastKernel::AverageLastKernel(Isa isa, const PoolPlan& plan, const Proble
   const auto never = [](int) { return false; };
   const int taken = column_weight() + 1, middle = taken + (wide() ? 2 * kLeastRegisters : kLeastRegisters);
   const int spill_at = (static_cast<int>(rows_slot() + 1) * 8 + 63) / 64 * 64;
-  Body front(*this, expanded_front(p_.front, problem), {taken, middle, rsp + spill_at}, never);
+  Body front(*this, expanded_front(p_.front, problem, isa), {taken, middle, rsp + spill_at}, never);
   const int back_at = spill_at + front.spill_slots() * 64;
-  Body back(*this, expanded(p_.back, problem), {middle, value_registers(), rsp + back_at}, never);
+  Body back(*this, expanded(p_.back, problem, isa), {middle, value_registers(), rsp + back_at}, never);
   push(rbp);
   mov(rbp, rsp);
   for (const auto& reg : {rbx, r12, r13}) push(reg);

@@ -40,7 +40,7 @@ bool ChannelGather::fits(const Problem& p) {
 ChannelGather::ChannelGather(const Problem& problem, const Target& target)
     : g_(geometry(problem)),
       base_(pool_index(problem.attrs, g_)),
-      shape_(shape(problem)),
+      shape_(shape(problem, target.isa)),
       threads_(std::max(1, target.threads)) {
   if (shape_.channels_step) {
     const auto each = static_cast<size_t>(shape_.in[1].element_bytes());
@@ -60,15 +60,15 @@ ChannelGather::ChannelGather(const Problem& problem, const Target& target)
   counts_ = std::make_unique<const GatherKernel>(target.isa, other);
 }
 
-GatherShape ChannelGather::shape(const Problem& problem) const {
+GatherShape ChannelGather::shape(const Problem& problem, Isa isa) const {
   GatherShape made{.channels = g_.channels, .cell_step = base_.cell, .channels_step = base_.channel != 0};
   for (const TensorDesc& desc : problem.in) made.in.push_back(pool_view(desc, g_.channel_last));
   for (const TensorDesc& desc : problem.out) made.out.push_back(pool_view(desc, g_.channel_last));
   const Expr front = front_expression(problem), back = back_expression(problem);
   made.front_in = loaded_operands(front);
   made.back_in = loaded_operands(back);
-  made.front = expanded_front(front, problem);
-  made.back = expanded(back, problem);
+  made.front = expanded_front(front, problem, isa);
+  made.back = expanded(back, problem, isa);
   return made;
 }
 

@@ -26,7 +26,7 @@ class ChannelGather {
   static constexpr int64_t kMostWindows = 32;  ///< over a cell
   static constexpr size_t kMaxOperands = 12;
 
-  GatherShape shape(const Problem& problem) const;
+  GatherShape shape(const Problem& problem, Isa isa) const;
   int64_t row(const RunArgs& args, const GatherKernel& kernel, const IndexReach& reach, int64_t n, int64_t row) const;
 
   PoolGeometry g_;

@@ -24,9 +24,9 @@ const void* PoolCode::emit_all(const Problem& problem, int taken,
   const auto never = [](int) { return false; };
   const int middle = taken + (wide() && taken <= kMostTaken - kLeastRegisters ? 2 * kLeastRegisters : kLeastRegisters);
   const int spill_at = (static_cast<int>(steps_.size()) * 8 + 63) / 64 * 64;
-  Body front(*this, expanded_front(p_.front, problem), {taken, middle, rsp + spill_at}, never);
+  Body front(*this, expanded_front(p_.front, problem, isa()), {taken, middle, rsp + spill_at}, never);
   const int back_at = spill_at + front.spill_slots() * 64;
-  Body back(*this, expanded(p_.back, problem), {middle, value_registers(), rsp + back_at}, never);
+  Body back(*this, expanded(p_.back, problem, isa()), {middle, value_registers(), rsp + back_at}, never);
   push(rbp);
   mov(rbp, rsp);
   sub(rsp, back_at + back.spill_slots() * 64);

@@ -182,7 +182,7 @@ std::unique_ptr<const PoolStencil> make_stencil(Isa isa, const StencilShape& sha
   Problem types;  // expansion asks for the operands' types alone
   for (const RowOperand& o : shape.rows.in) types.in.push_back({o.dtype, {}, {}, 0});
   for (const RowOperand& o : shape.rows.out) types.out.push_back({o.dtype, {}, {}, 0});
-  return std::make_unique<const PoolStencil>(isa, expanded(expr, types), shape);
+  return std::make_unique<const PoolStencil>(isa, expanded(expr, types, isa), shape);
 }
 
 }  // namespace partita::jit

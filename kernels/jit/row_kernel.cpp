@@ -48,7 +48,7 @@ std::shared_ptr<const FlatKernel> RowKernelWriter::make(Isa isa, int64_t length,
   for (const RowOperand& o : in_) types.in.push_back({o.dtype, {}, {}, 0});
   for (const RowOperand& o : out_) types.out.push_back({o.dtype, {}, {}, 0});
   return std::make_shared<const FlatKernel>(
-      isa, expanded(expr_, types),
+      isa, expanded(expr_, types, isa),
       RowShape{
           .length = length, .in = in_, .out = out_, .prefetch = prefetch, .streaming = streaming, .fenced = fenced},
       0);

@@ -160,7 +160,7 @@ Sweep::Code Sweep::code(Isa isa, int64_t first, int64_t length, int vectors, boo
   for (int v = 0; v < vectors; ++v) add_vector(d, v);
   for (size_t k = 0; k < out_.size(); ++k)
     if (folds_row(k)) ExprBuilder(d.expr).fold(folds_[k], static_cast<int>(k), d.folded[k]);
-  const Lanes lanes = expanded(d.expr, d.types);
+  const Lanes lanes = expanded(d.expr, d.types, isa);
   Code code;
   for (const RowView& view : in_) code.in.push_back(moved(view, first));
   for (const RowView& view : out_) code.out.push_back(moved(view, first));

@@ -187,7 +187,7 @@ class StridedLoop {
     make_transposes();
     Problem tile = problem_;
     for (size_t k = 0; k < in_.size(); ++k) tile.in[k].dtype = in_[k].tile_dtype;
-    const Lanes lanes = expanded(tile.back, tile);
+    const Lanes lanes = expanded(tile.back, tile, target_.isa);
     for (size_t kind : {0u, 1u}) {
       const int64_t length = kind == 0 ? lengths_.whole : lengths_.rest();
       if (length == 0) continue;

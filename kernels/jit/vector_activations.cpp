@@ -9,7 +9,7 @@ namespace {
 /// An argument at which an exponent reaches exp_zero, in both precisions.
 struct End {
   float full, narrow;
-  float of(const LaneBuilder& b) const { return b.precision == Precision::full ? full : narrow; }
+  float of(const LaneBuilder& b) const { return exp_zero(b) == kExpZero ? full : narrow; }
 };
 /// Half of it squared.
 constexpr End kBellEnd = {18.76f, 13.27f};
@@ -58,12 +58,14 @@ Value size_of(LaneBuilder& b, Value x) { return b.op(LaneOp::and_, x, b.bits(INT
 /// |x|, at most `end` for positive x. Minus infinity stays, so that its product with 0 is NaN as in the definition.
 Value falling_size(LaneBuilder& b, Value x, float end) { return b.op(LaneOp::max, at_most(b, end, x), negated(b, x)); }
 
-/// exp(-t^2 / 2) for 0 <= t <= kBellEnd
+/// exp(-t^2 / 2) for 0 <= t <= kBellEnd. The product of k and kShortLn2 is exact, so what is left of the square when it
+/// is taken away is rounded once.
 Exponential bell(LaneBuilder& b, Value t) {
-  if (b.precision == Precision::narrow) return fine_exponential(b, b.mul(b.mul(t, t), b.constant(-0.5f)));
-  const Pair square = product(b, t, t);
-  const Value half = b.constant(-0.5f);
-  return fine_exponential(b, b.mul(square.high, half), b.mul(square.low, half));
+  const Value half = b.mul(t, b.constant(-0.5f)), x = b.mul(half, t);
+  if (b.precision == Precision::narrow) return fine_exponential(b, x);
+  const WholePower k = nearest_power(b, x);
+  const Value r = b.fma(half, t, b.mul(k.number, b.constant(-kShortLn2)));
+  return exponential_of(b, k, b.fnma(k.number, b.constant(kShortLn2Rest), r));
 }
 
 /// t / (t + middle), and m = (t - middle) / (t + middle).
@@ -77,10 +79,24 @@ TailPlace tail_place(LaneBuilder& b, Value t, float full_middle, float narrow_mi
   return {share, b.fma(share, b.constant(2), b.constant(-1))};
 }
 
-/// x * power * t * other: an infinite t meets a power of 0, a large one does not become infinite before.
+/// Keeps numbers normal that are multiplied once more.
+constexpr float kLift = 0x1p24f;
+
+bool lifts(const LaneBuilder& b) { return b.scales && b.precision == Precision::full; }
+
+/// x * power * t * other: an infinite t meets a power of 0, a large one does not become infinite before, unless it is
+/// lifted (by a power above that of exp_zero).
 Value scaled(LaneBuilder& b, Value x, const Exponential& e, Value t) {
+  if (lifts(b)) return b.mul(b.mul(scaled(b, b.mul(x, b.constant(kLift)), e), t), b.constant(1 / kLift));
+  if (b.scales) return b.mul(scaled(b, x, e), t);
   const Value product = b.mul(b.mul(x, e.power), t);
   return e.other ? b.mul(product, *e.other) : product;
+}
+
+/// from - x * power * t * other
+Value less_scaled(LaneBuilder& b, Value from, Value x, const Exponential& e, Value t) {
+  if (lifts(b)) return b.fnma(b.mul(scaled(b, b.mul(x, b.constant(kLift)), e), t), b.constant(1 / kLift), from);
+  return b.sub(from, scaled(b, x, e, t));
 }
 
 /// exp of minus the argument of GELU's tanh form, doubled, for 0 <= t <= kTanhFormEnd.
@@ -133,7 +149,7 @@ Value gelu_tanh_of(LaneBuilder& b, Value x) {
   const Value t = falling_size(b, x, kTanhFormEnd.of(b));
   const Exponential e = tanh_form(b, at_most(b, kTanhFormEnd.of(b), t));
   const Value below = b.add(scaled(b, e.factor, e), b.constant(1));
-  return b.sub(at_least(b, 0, x), scaled(b, b.div(e.factor, below), e, t));
+  return less_scaled(b, at_least(b, 0, x), b.div(e.factor, below), e, t);
 }
 
 /// At -t, with v the argument: e ((1 + e) - t v') / (1 + e)^2
@@ -154,7 +170,10 @@ Value mish_of(LaneBuilder& b, Value x) {
   const Value e = scaled(b, parts.factor, parts);
   const Value two = b.constant(2), above = b.add(e, two);
   const Value ratio = b.div(above, b.fma(e, above, two));
-  return scaled(b, b.mul(ratio, parts.factor), parts, x);
+  const Value factor = b.mul(ratio, parts.factor);
+  if (!lifts(b)) return scaled(b, factor, parts, x);
+  const Value below = at_most(b, kMishEnd, x);
+  return b.sub(scaled(b, factor, parts, below), b.sub(below, x));  // this keeps -0, and makes -inf NaN
 }
 
 /// e ((e + 2) (n + 2) + 4 x (e + 1)) / (n + 2)^2, both ordered by powers of e so that little cancels.

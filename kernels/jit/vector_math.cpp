@@ -13,10 +13,14 @@ namespace {
 /// exp on [-ln 2, ln 2], relative error 1.4e-8.
 constexpr float kExp[] = {1.0f,         1.0f,           0.500000358f,   0.16666618f,
                           0.041661229f, 0.00833592936f, 0.00141047477f, 0.000196307374f};
-/// The same, relative error 5.6e-6.
+/// exp on [-ln 2 / 2, ln 2 / 2], relative error 3.1e-9.
+constexpr float kExpHalf[] = {1.0f, 1.0f, 0.49999994f, 0.166665211f, 0.0416682586f, 0.00836866815f, 0.00138213055f};
+/// exp on [-ln 2, ln 2], relative error 5.6e-6.
 constexpr float kNarrowExp[] = {1.0f, 0.99998188f, 0.499869823f, 0.166818127f, 0.042580083f, 0.00816607382f};
 /// exp on [-ln 2 / 2, ln 2 / 2], relative error 2.6e-6.
 constexpr float kNarrowExpHalf[] = {0.999999285f, 0.999963522f, 0.500043154f, 0.167907909f, 0.0414604433f};
+/// Two to the power of [0, 1], relative error 2.6e-6.
+constexpr float kNarrowExp2[] = {1.00000262f, 0.693003416f, 0.241443753f, 0.0520110913f, 0.013533893f};
 /// ln 2 as a sum of positive numbers.
 constexpr float kBelowLn2 = 0x1.62e42ep-1f, kBelowLn2Rest = 0x1.efa39ep-25f;
 /// expm1(2r) / r on [-ln 2 / 4, ln 2 / 4], relative error 1.4e-8.
@@ -64,6 +68,7 @@ Value without_ln2(LaneBuilder& b, Value x, Value k, float ln2, float rest) {
 }  // namespace
 
 Exponential exponential(LaneBuilder& b, Value x) {
+  if (b.scales) return fine_exponential(b, x);
   const Value biased = b.fma(x, b.constant(kLog2e / 2), b.constant(kBiasedWhole));
   const Value k = b.sub(biased, b.constant(kBiasedWhole));
   const Value r = without_ln2(b, x, k, 2 * kLn2, 2 * kLn2Rest);
@@ -72,22 +77,35 @@ Exponential exponential(LaneBuilder& b, Value x) {
 }
 
 Exponential fine_exponential(LaneBuilder& b, Value x, std::optional<Value> rest) {
-  const bool narrow = b.precision == Precision::narrow;
-  const Value bias = b.constant(narrow ? kBiasedWhole : kBiasedWhole + 127);  // twice 127 for two powers
-  const Value biased = b.fma(x, b.constant(kLog2e), bias);
-  const Value k = b.sub(biased, bias);
-  Value r = without_ln2(b, x, k, kLn2, kLn2Rest);
+  if (b.scales && b.precision == Precision::narrow) {
+    const Value power = b.mul(x, b.constant(kLog2e));
+    return {polynomial(b, b.op(LaneOp::fraction, power), kNarrowExp2), power, {}};
+  }
+  const WholePower k = nearest_power(b, x);
+  Value r = without_ln2(b, x, k.number, kLn2, kLn2Rest);
   if (rest) r = b.add(r, *rest);
-  if (narrow) return {polynomial(b, r, kNarrowExpHalf), b.op(LaneOp::shl, biased, 0, 0, kMantissaBits), {}};
-  // Half of k and the other half; shifts drop what else is in the bits.
-  const Value half = b.op(LaneOp::shr, biased, 0, 0, 1), other = b.op(LaneOp::isub, biased, half);
-  return {polynomial(b, r, kExp), b.op(LaneOp::shl, half, 0, 0, kMantissaBits),
-          b.op(LaneOp::shl, other, 0, 0, kMantissaBits)};
+  return exponential_of(b, k, r);
 }
 
-float exp_zero(const LaneBuilder& b) { return b.precision == Precision::full ? kExpZero : kNarrowExpZero; }
+WholePower nearest_power(LaneBuilder& b, Value x) {
+  const Value bias = b.constant(b.precision == Precision::full ? kBiasedWhole + 127 : kBiasedWhole);
+  const Value biased = b.fma(x, b.constant(kLog2e), bias);
+  return {biased, b.sub(biased, bias)};
+}
+
+Exponential exponential_of(LaneBuilder& b, const WholePower& k, Value r) {
+  const Value factor = polynomial(b, r, kExpHalf, kNarrowExpHalf);
+  if (b.scales) return {factor, k.number, {}};
+  if (b.precision == Precision::narrow) return {factor, b.op(LaneOp::shl, k.biased, 0, 0, kMantissaBits), {}};
+  // Half of k and the other half; shifts drop what else is in the bits.
+  const Value half = b.op(LaneOp::shr, k.biased, 0, 0, 1), other = b.op(LaneOp::isub, k.biased, half);
+  return {factor, b.op(LaneOp::shl, half, 0, 0, kMantissaBits), b.op(LaneOp::shl, other, 0, 0, kMantissaBits)};
+}
+
+float exp_zero(const LaneBuilder& b) { return b.precision == Precision::full || b.scales ? kExpZero : kNarrowExpZero; }
 
 Value scaled(LaneBuilder& b, Value x, const Exponential& e) {
+  if (b.scales) return b.op(LaneOp::scale, x, e.power);
   const Value once = b.mul(x, e.power);
   return e.other ? b.mul(once, *e.other) : once;
 }
@@ -98,6 +116,11 @@ Value exp_within(LaneBuilder& b, Value x) {
   const Exponential e = exponential(b, x);
   return scaled(b, e.factor, e);
 }
+
+/// Whether `exponential` takes every number.
+bool is_unbounded(const LaneBuilder& b) { return b.scales && b.precision == Precision::narrow; }
+
+Value at_least_lowest(LaneBuilder& b, Value x) { return is_unbounded(b) ? x : at_least(b, kExpLowest, x); }
 
 /// expm1(2x) = 2^k expm1(2r) + (2^k - 1) with x = k ln 2 / 2 + r, times `unit`, a power of two.
 Value expm1_double(LaneBuilder& b, Value x, int unit_exponent) {
@@ -115,7 +138,9 @@ Value expm1_double(LaneBuilder& b, Value x, int unit_exponent) {
 
 }  // namespace
 
-Value exp_of(LaneBuilder& b, Value x) { return exp_within(b, at_least(b, kExpLowest, at_most(b, kExpHighest, x))); }
+Value exp_of(LaneBuilder& b, Value x) {
+  return exp_within(b, at_least_lowest(b, is_unbounded(b) ? x : at_most(b, kExpHighest, x)));
+}
 
 /// Half of the result in f32 first, because 2^128 is none.
 Value expm1_of(LaneBuilder& b, Value x) {
@@ -167,14 +192,14 @@ Value erf_of(LaneBuilder& b, Value x) {
 /// exp(x) / (1 + exp(x)), which keeps its accuracy where the result is denormal.
 Value sigmoid_of(LaneBuilder& b, Value x) {
   constexpr float kOne = 30;  // sigmoid of it is 1 in f32
-  const Value e = exp_within(b, at_least(b, kExpLowest, at_most(b, kOne, x)));
+  const Value e = exp_within(b, at_least_lowest(b, at_most(b, kOne, x)));
   return b.div(e, b.add(e, b.constant(1)));
 }
 
 /// max(x, 0) + log(1 + exp(-|x|))
 Value softplus_of(LaneBuilder& b, Value x) {
   const Value negative = b.op(LaneOp::or_, x, b.bits(kSign));
-  const Value e = exp_within(b, at_least(b, kExpLowest, negative));
+  const Value e = exp_within(b, at_least_lowest(b, negative));
   const Value log1p = b.mul(e, polynomial(b, e, kLog1p));
   return b.add(at_least(b, 0, x), log1p);
 }

@@ -16,6 +16,9 @@ inline constexpr int32_t kSign = INT32_MIN;
 inline constexpr float kBiasedWhole = 0x1.8p23f + 127;
 inline constexpr float kLn2 = 0x1.62e430p-1f;
 inline constexpr float kLn2Rest = -0x1.05c610p-29f;  // ln 2 - kLn2
+/// Times a whole number up to 511 it is an f32.
+inline constexpr float kShortLn2 = 0x1.62e4p-1f;
+inline constexpr float kShortLn2Rest = 0x1.7f7d1cp-20f;  // ln 2 - kShortLn2
 inline constexpr float kLog2e = 0x1.715476p+0f;
 /// Below it exp is less than half of the smallest denormal.
 inline constexpr float kExpLowest = -104;
@@ -39,7 +42,8 @@ Value at_most(LaneBuilder& b, float bound, Value x);
 Value exp_of_rest(LaneBuilder& b, Value r);
 
 /// exp = factor * power * other with a factor between 1/2 and 2: the powers of two are normal numbers however small or
-/// large the result, and only the last product rounds to infinity or to a denormal.
+/// large the result, and only the last product rounds to infinity or to a denormal. Where the builder scales, `power`
+/// is the exponent of the only power, rounded down.
 struct Exponential {
   Value factor, power;
   std::optional<Value> other;
@@ -47,6 +51,13 @@ struct Exponential {
 
 /// exp(x) for kExpZero <= x <= kExpHighest, or NaN.
 Exponential exponential(LaneBuilder& b, Value x);
+/// x / ln 2 as a whole number, and that in the low bits of an f32 with what `exponential_of` makes powers of.
+struct WholePower {
+  Value biased, number;
+};
+WholePower nearest_power(LaneBuilder& b, Value x);
+/// exp(k ln 2 + r) for |r| up to ln 2 / 2.
+Exponential exponential_of(LaneBuilder& b, const WholePower& k, Value r);
 /// kExpZero or kNarrowExpZero
 float exp_zero(const LaneBuilder& b);
 /// exp(x + rest) for exp_zero <= x <= kExpHighest, with a small rest; its factor is nearer to 1 and more accurate.

@@ -56,9 +56,15 @@ Value exp2_of(LaneBuilder& b, const Pair& x) {
   constexpr float kLowest = -160, kHighest = 140, kModerate = 1000;
   const Value moderate = b.op(LaneOp::gt, b.constant(kModerate), b.op(LaneOp::and_, x.high, b.bits(INT32_MAX)));
   const Value high = at_least(b, kLowest, at_most(b, kHighest, x.high));
+  const Value low = b.op(LaneOp::and_, moderate, x.low);
+  if (b.scales) {
+    const Value whole = b.constant(kBiasedWhole), k = b.sub(b.add(high, whole), whole);
+    const Value r = b.mul(b.add(b.sub(high, k), low), b.constant(kLn2));
+    return b.op(LaneOp::scale, exp_of_rest(b, r), k);
+  }
   const Value biased = b.fma(high, b.constant(0.5f), b.constant(kBiasedWhole));
   const Value k = b.sub(biased, b.constant(kBiasedWhole));
-  const Value rest = b.add(b.fnma(k, b.constant(2), high), b.op(LaneOp::and_, moderate, x.low));
+  const Value rest = b.add(b.fnma(k, b.constant(2), high), low);
   const Value factor = exp_of_rest(b, b.mul(rest, b.constant(kLn2)));
   const Value power = b.op(LaneOp::shl, biased, 0, 0, kMantissaBits);
   return scaled(b, factor, {factor, power, power});
