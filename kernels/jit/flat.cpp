@@ -10,6 +10,7 @@
 #include "kernels/jit/flat_parts.hpp"
 #include "kernels/jit/fold_loop.hpp"
 #include "kernels/jit/run_of.hpp"
+#include "kernels/jit/side_by_side.hpp"
 #include "kernels/loop/fold_plan.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
@@ -24,9 +25,11 @@ constexpr int64_t kFreeOperations = 32;  ///< operations that hide behind the lo
 
 /// A part with its code.
 struct Part {
-  FlatPart flat;
-  std::shared_ptr<const FlatKernel> plain, streaming;  ///< streaming: null where the result may stay in the caches
-  int64_t together = 0;  ///< elements that streaming stores at once where it joins rows, else 0
+  FlatPart flat = {};
+  std::shared_ptr<const FlatKernel> plain = nullptr;
+  std::shared_ptr<const FlatKernel> streaming = nullptr;  ///< null where the result may stay in the caches
+  int64_t together = 0;     ///< elements that streaming stores at once where it joins rows, else 0
+  RowStreams streams = {};  ///< the same as `streaming`
 };
 
 class FlatLoop {
@@ -39,12 +42,14 @@ class FlatLoop {
     const int inner_axis = p.out[0].dims.size() - 1;
     for (FlatPart& flat : parts_of(p)) {
       RowShape shape = flat.shape(flat.last_axis());
-      Part part{std::move(flat), std::make_shared<const FlatKernel>(target.isa, lanes, shape, inner_axis), nullptr};
+      Part part{std::move(flat), std::make_shared<const FlatKernel>(target.isa, lanes, shape, inner_axis)};
       const bool aligned = rows_aligned(part.flat);
       shape.streaming = leaves_caches(part.flat) && (aligned || may_join(part.flat));
       shape.joined = shape.streaming && !aligned;
       if (shape.joined) part.together = JoinedStores::together(target.isa, bits_of(part.flat.out[0].dtype) / 8);
       if (shape.streaming) part.streaming = std::make_shared<const FlatKernel>(target.isa, lanes, shape, inner_axis);
+      if (shape.streaming && aligned && !coordinates_)
+        part.streams = RowStreams(p.back, lanes, shape, part.flat.rows[part.flat.last_axis()], target.isa);
       parts_.push_back(std::move(part));
     }
   }
@@ -96,7 +101,7 @@ class FlatLoop {
     const FlatKernel& kernel = part.streaming && aligned(args) ? *part.streaming : *part.plain;
     const Dims& extents = part.flat.rows;
     const int axis = part.flat.last_axis();
-    const int64_t run_length = coordinates_ ? 1 : extents[axis];
+    const int64_t run_length = coordinates_ ? 1 : part.streams.most_rows(extents[axis]);
     parallel_for(elements(extents), part.flat.length * cost_, [&](int64_t begin, int64_t end) {
       while (begin < end) {
         const Dims at = coordinates(begin, extents);
@@ -120,6 +125,9 @@ class FlatLoop {
     std::array<int32_t, kMaxRank> place{};
     if (coordinates_) place_of(part, at, place.data());
     RowCall call{in.data(), out.data(), place.data(), rows};
+    if (&kernel == rows_of.streaming.get())
+      rows_of.streams.run(call, {in.data(), part.in.size()}, {out.data(), part.out.size()});
+    if (call.rows == 0) return;
     if (&kernel != rows_of.streaming.get() || rows_of.together == 0) return kernel(call);
     const JoinedCall joined({out.data(), part.out.size()}, bits_of(part.out[0].dtype) / 8, rows_of.together,
                             rows * part.length);

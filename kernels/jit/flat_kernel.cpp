@@ -48,7 +48,7 @@ FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int i
     const bool input = k < shape.in.size();
     if (k == 0 && input) mov(rsi, ptr[rdi + offsetof(RowCall, in)]);
     if (k == shape.in.size()) mov(rsi, ptr[rdi + offsetof(RowCall, out)]);
-    if (operand(k).vector > 0) continue;
+    if (operand(k).place >= 0) continue;
     const Reg64 to = addresses_[k].value_or(rax);
     mov(to, ptr[rsi + 8 * static_cast<int>(input ? k : k - shape.in.size())]);
     if (!addresses_[k]) mov(ptr[rsp + 8 * static_cast<int>(k)], rax);
@@ -92,7 +92,7 @@ void FlatKernel::assign_addresses() {
   size_t next = 0;
   const size_t most = free.size() - (shape_.joined ? 1 : 0);
   for (size_t k = 0; k < addresses_.size() && next < most; ++k)
-    if (operand(k).steps && operand(k).vector == 0) addresses_[k] = free[next++];
+    if (operand(k).steps && operand(k).place < 0) addresses_[k] = free[next++];
 }
 
 const RowOperand& FlatKernel::operand(size_t k) const {
@@ -102,7 +102,7 @@ const RowOperand& FlatKernel::operand(size_t k) const {
 /// Operand `k` goes to its next row.
 void FlatKernel::advance(size_t k) {
   const int64_t bytes = operand(k).row_bytes;
-  if (bytes == 0 || operand(k).vector > 0) return;
+  if (bytes == 0 || operand(k).place >= 0) return;
   const bool near = bytes == static_cast<int32_t>(bytes);
   if (!near) mov(rax, bytes);
   const auto add_to = [&](const Xbyak::Operand& to) { near ? add(to, static_cast<uint32_t>(bytes)) : add(to, rax); };
@@ -110,11 +110,12 @@ void FlatKernel::advance(size_t k) {
 }
 
 /// Where operand `k` is in this row; may use rdx.
-Reg64 FlatKernel::address(size_t k) {
-  if (operand(k).vector > 0) k = static_cast<size_t>(operand(k).place) + (k < shape_.in.size() ? 0 : shape_.in.size());
-  if (addresses_[k]) return *addresses_[k];
+RegExp FlatKernel::address(size_t k) {
+  const RowOperand& o = operand(k);
+  if (o.place >= 0) k = static_cast<size_t>(o.place) + (k < shape_.in.size() ? 0 : shape_.in.size());
+  if (addresses_[k]) return *addresses_[k] + o.behind;
   mov(rdx, ptr[rsp + 8 * static_cast<int>(k)]);
-  return rdx;
+  return rdx + o.behind;
 }
 
 bool FlatKernel::folds_row(size_t output) const {
@@ -182,10 +183,7 @@ BodyHooks FlatKernel::hooks_for(int count) {
 }
 
 /// The vector's elements of operand `k`; may use rdx.
-RegExp FlatKernel::elements(size_t k) {
-  const int bytes = bits_of(operand(k).dtype) / 8;
-  return address(k) + rcx * bytes + operand(k).vector * lanes() * bytes;
-}
+RegExp FlatKernel::elements(size_t k) { return address(k) + rcx * (bits_of(operand(k).dtype) / 8); }
 
 void FlatKernel::load_operand(Xmm dst, int k, int count) {
   const RowOperand& o = shape_.in[static_cast<size_t>(k)];

@@ -20,8 +20,8 @@ struct RowOperand {
   Fold fold = Fold::none;
   int ahead = 0;  ///< of an input: bytes ahead of each whole vector that are fetched, for what is read next; 0: nothing
   bool kept = false;  ///< of an output: it is read again soon, so it is never stored past the caches
-  /// Of several vectors side by side: the first one's operand is number `place`, this one's lies `vector` vectors on.
-  int place = -1, vector = 0;
+  /// Not -1: this one lies `behind` bytes behind operand number `place`, which has the address (see SideBySide).
+  int place = -1, behind = 0;
 };
 
 /// What one core has on its way from memory at full speed; a stream of loads alone keeps less in flight.
@@ -34,7 +34,7 @@ struct RowShape {
   bool streaming = false;  ///< whole vectors are stored past the caches; those rows start at multiples of 64 bytes then
   /// With `streaming`: rows of all outputs follow each other, wherever they start, and have elements of one size.
   bool joined = false;
-  int vectors = 1;  ///< the expression is about so many vectors side by side; rows are whole multiples of more than one
+  int vectors = 1;     ///< so many vectors of a row at once; where more than one, rows are whole multiples of them
   bool fenced = true;  ///< a streaming call ends with a fence; without it the caller fences before others read
 };
 
@@ -61,7 +61,7 @@ class FlatKernel : private Emitter {
  private:
   void assign_addresses();
   const RowOperand& operand(size_t k) const;
-  Xbyak::Reg64 address(size_t k);
+  Xbyak::RegExp address(size_t k);
   Xbyak::RegExp elements(size_t k);
   void advance(size_t k);
   void emit_row(Body& body);

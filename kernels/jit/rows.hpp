@@ -133,13 +133,11 @@ class Sweep {
     std::shared_ptr<const FlatKernel> kernel, streaming;
   };
   using Codes = std::vector<Code>;  ///< one after the other they cover a row
-  struct Draft;
 
   /// Several vectors of a row are folded with each other first.
   bool is_unrolled() const;
   Codes codes(Isa isa, int64_t length, bool streaming) const;
   Code code(Isa isa, int64_t first, int64_t length, int vectors, bool streaming) const;
-  void add_vector(Draft& d, int number) const;
   int64_t fetched_ahead(const RowView& view) const;
   /// The output has one number for each row of a call.
   bool folds_row(size_t output) const;

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 
-#include "kernels/jit/expand.hpp"
 #include "kernels/jit/rows.hpp"
+#include "kernels/jit/side_by_side.hpp"
 #include "kernels/transplant.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
@@ -86,62 +86,6 @@ void Sweep::back(const RowPlan& plan, Value value) {
 
 bool Sweep::folds_row(size_t output) const { return folds_[output] != Fold::none && !out_[output].steps; }
 
-/// An expression in the making: vectors side by side, what they fold into one number each, and its operands' types.
-struct Sweep::Draft {
-  Expr expr;
-  RowShape shape;
-  Problem types;
-  std::vector<Value> folded;  ///< of each output that folds rows
-
-  int add_input(const RowOperand& operand) {
-    shape.in.push_back(operand);
-    types.in.push_back({operand.dtype, {}, {}, 0});
-    return static_cast<int>(shape.in.size()) - 1;
-  }
-  int add_output(const RowOperand& operand) {
-    shape.out.push_back(operand);
-    types.out.push_back({operand.dtype, {}, {}, 0});
-    return static_cast<int>(shape.out.size()) - 1;
-  }
-};
-
-/// The expression over vector `number` of those side by side. The operands come with the first.
-void Sweep::add_vector(Draft& d, int number) const {
-  Transplant t(expr_.code, d.expr);
-  for (size_t k = 0; k < in_.size(); ++k) {
-    RowOperand operand{.dtype = in_[k].dtype,
-                       .steps = in_[k].steps,
-                       .row_bytes = in_[k].row,
-                       .ahead = static_cast<int>(fetched_ahead(in_[k]))};
-    operand.place = static_cast<int>(k);
-    operand.vector = number;
-    const bool shared = number > 0 && !in_[k].steps;
-    t.in_map.push_back(shared ? operand.place : d.add_input(operand));
-  }
-  for (size_t k = 0; k < out_.size(); ++k) {
-    RowOperand operand{.dtype = out_[k].dtype,
-                       .steps = out_[k].steps,
-                       .row_bytes = out_[k].row,
-                       .fold = folds_[k],
-                       .kept = !is_result(out_[k], folds_[k])};
-    operand.place = static_cast<int>(k);
-    operand.vector = number;
-    const bool shared = number > 0 && folds_row(k);
-    const int at = shared ? operand.place : d.add_output(operand);
-    t.out_map.push_back(folds_row(k) ? -1 : at);
-  }
-  const std::vector<Value> values = t.run();
-  ExprBuilder b(d.expr);
-  for (size_t i = 0; i < expr_.code.size(); ++i) {
-    const auto output = static_cast<size_t>(expr_.code[i].imm);
-    if (!writes(expr_.code[i].op) || !folds_row(output)) continue;
-    Value& so_far = d.folded[output];
-    so_far = number == 0                   ? values[i]
-             : folds_[output] == Fold::sum ? b.add(so_far, values[i])
-                                           : b.max(so_far, values[i]);
-  }
-}
-
 /// Bytes; of an operand of both tiles the previous one's has been read before.
 int64_t Sweep::fetched_ahead(const RowView& view) const {
   if (view.from != RowView::From::in || !view.steps || view.row <= 0) return 0;
@@ -155,22 +99,34 @@ int64_t Sweep::fetched_ahead(const RowView& view) const {
 
 /// `length` lanes from lane `first` on, `vectors` vectors at once.
 Sweep::Code Sweep::code(Isa isa, int64_t first, int64_t length, int vectors, bool streaming) const {
-  Draft d;
-  d.folded.resize(out_.size());
-  for (int v = 0; v < vectors; ++v) add_vector(d, v);
-  for (size_t k = 0; k < out_.size(); ++k)
-    if (folds_row(k)) ExprBuilder(d.expr).fold(folds_[k], static_cast<int>(k), d.folded[k]);
-  const Lanes lanes = expanded(d.expr, d.types, isa);
   Code code;
-  for (const RowView& view : in_) code.in.push_back(moved(view, first));
-  for (const RowView& view : out_) code.out.push_back(moved(view, first));
-  PT_ASSERT(std::max(code.in.size(), code.out.size()) <= kMaxOperands);
-  d.shape.length = length;
-  d.shape.vectors = vectors;
-  code.kernel = std::make_shared<const FlatKernel>(isa, lanes, d.shape, 0);
-  d.shape.streaming = true;
-  d.shape.fenced = fenced_;
-  if (streaming) code.streaming = std::make_shared<const FlatKernel>(isa, lanes, d.shape, 0);
+  std::vector<RowOperand> in, out;
+  for (const RowView& view : in_) {
+    code.in.push_back(moved(view, first));
+    in.push_back({.dtype = view.dtype,
+                  .steps = view.steps,
+                  .row_bytes = view.row,
+                  .ahead = static_cast<int>(fetched_ahead(view))});
+  }
+  for (size_t k = 0; k < out_.size(); ++k) {
+    const RowView& view = out_[k];
+    code.out.push_back(moved(view, first));
+    out.push_back({.dtype = view.dtype,
+                   .steps = view.steps,
+                   .row_bytes = view.row,
+                   .fold = folds_[k],
+                   .kept = !is_result(view, folds_[k])});
+  }
+  PT_ASSERT(std::max(in.size(), out.size()) <= kMaxOperands);
+  SideBySide all(expr_, std::move(in), std::move(out));
+  for (int v = 0; v < vectors; ++v)
+    all.add([&](const RowOperand& o) { return o.steps ? v * vector_lanes(isa) * bits_of(o.dtype) / 8 : 0; });
+  RowShape shape{.length = length, .vectors = vectors};
+  const Lanes lanes = all.lanes(isa, shape);
+  code.kernel = std::make_shared<const FlatKernel>(isa, lanes, shape, 0);
+  shape.streaming = true;
+  shape.fenced = fenced_;
+  if (streaming) code.streaming = std::make_shared<const FlatKernel>(isa, lanes, shape, 0);
   return code;
 }
 

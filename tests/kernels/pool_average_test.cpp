@@ -3,26 +3,15 @@
 // bits as through the caches.
 #include <gtest/gtest.h>
 
-#include <cstring>
-
-#include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"
 #include "tests/support/kernel_run.hpp"
+#include "tests/support/large_results.hpp"
 #include "tests/support/random_windows.hpp"
 
 namespace partita::test {
 namespace {
-
-constexpr int64_t kMostBytes = int64_t{64} << 20;
-
-/// The least size of a result that goes past the caches; 0 where that is too large for a test.
-int64_t large_bytes() {
-  for (int64_t bytes = int64_t{1} << 20; bytes <= kMostBytes; bytes += int64_t{1} << 20)
-    if (leaves_the_caches(bytes)) return bytes;
-  return 0;
-}
 
 /// Windows over rows of any length; the result has at least `bytes` bytes.
 Problem large_average(int64_t bytes, Dtype dtype, bool channel_last, Random& random) {
@@ -50,43 +39,6 @@ Problem large_average(int64_t bytes, Dtype dtype, bool channel_last, Random& ran
   p.in = {dense_desc(dtype, activation_dims(batch, channels, g.narrow, channel_last))};
   p.out = {dense_desc(dtype, activation_dims(batch, channels, g.wide, channel_last))};
   return p;
-}
-
-/// Some bits, fast.
-void fill(Buffer& b, uint16_t least, uint16_t most) {
-  auto* to = reinterpret_cast<uint16_t*>(b.data());
-  for (size_t i = 0; i < b.bytes.size() / 2; ++i) to[i] = static_cast<uint16_t>(least + i * 7919 % (most - least));
-}
-
-/// Runs the row with results at the start of a cache line and beside it.
-void expect_same_bits(Isa isa, const Problem& p) {
-  const Kernel* generated = generated_row(p.step, isa);
-  ASSERT_NE(generated, nullptr);
-  const Kernel& row = *generated;
-  std::vector<Buffer> in;
-  for (const TensorDesc& desc : p.in) {
-    in.push_back(nan_buffer(desc));
-    fill(in.back(), 0x3800, 0x3c00);
-  }
-  const Result<Run> run = row.make(p, {.isa = row.isa, .threads = 2});
-  ASSERT_TRUE(run.ok()) << run.status().text();
-  GuardedMemory scratch((run->scratch_bytes + 63) / 64 * 64, 0xff);
-  std::vector<const void*> sources;
-  for (const Buffer& b : in) sources.push_back(b.data());
-  std::vector<GuardedMemory> aligned, shifted;
-  for (const size_t shift : {size_t{0}, size_t{4}}) {
-    auto& results = shift == 0 ? aligned : shifted;
-    std::vector<void*> out;
-    for (const TensorDesc& desc : p.out) {
-      const auto bytes = static_cast<size_t>(elements(desc.dims) * bits_of(desc.dtype) / 8);
-      // Memory ends at a guarded page, so whole lines start at one.
-      results.emplace_back((bytes + 63) / 64 * 64 + shift, 0xff);
-      out.push_back(results.back().data());
-    }
-    ASSERT_TRUE(run->call({sources, out, scratch.data()}).ok());
-  }
-  for (size_t k = 0; k < aligned.size(); ++k)
-    EXPECT_EQ(std::memcmp(aligned[k].data(), shifted[k].data(), aligned[k].size()), 0) << row.name << " output " << k;
 }
 
 TEST(pool_average, large_results_have_the_bits_of_stores_through_the_caches) {

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies of an expression side by side.
+#include "kernels/jit/side_by_side.hpp"
+
+#include "kernels/jit/expand.hpp"
+#include "kernels/transplant.hpp"
+#include "src/base/check.hpp"
+#include "src/base/dtype.hpp"
+
+namespace partita::jit {
+namespace {
+
+ExprOp op_of(Fold fold) {
+  switch (fold) {
+    case Fold::max: return ExprOp::max;
+    case Fold::min: return ExprOp::min;
+    case Fold::mul: return ExprOp::mul;
+    case Fold::sum:
+    case Fold::none: break;
+  }
+  return ExprOp::add;
+}
+
+}  // namespace
+
+SideBySide::SideBySide(const Expr& expr, std::vector<RowOperand> in, std::vector<RowOperand> out)
+    : code_(expr.code), in_(std::move(in)), out_(std::move(out)) {}
+
+int SideBySide::append(std::vector<RowOperand>& side, std::vector<TensorDesc>& types, RowOperand operand, int place,
+                       int64_t behind) {
+  if (side.size() > static_cast<size_t>(place)) {
+    operand.place = place;
+    operand.behind = static_cast<int>(behind);
+  }
+  types.push_back({operand.dtype, {}, {}, 0});
+  side.push_back(operand);
+  return static_cast<int>(side.size()) - 1;
+}
+
+void SideBySide::add(const std::function<int64_t(const RowOperand&)>& behind) {
+  Transplant t(code_, expr_);
+  const auto is_new = [&](const RowOperand& operand) { return count_ == 0 || behind(operand) != 0; };
+  for (size_t k = 0; k < in_.size(); ++k) {
+    const int place = static_cast<int>(k);
+    t.in_map.push_back(is_new(in_[k]) ? append(shape_.in, types_.in, in_[k], place, behind(in_[k])) : place);
+  }
+  std::vector<size_t> folds(out_.size());  ///< where each output that folds stands
+  for (size_t k = 0; k < out_.size(); ++k) {
+    const int place = static_cast<int>(k);
+    const bool folds_here = out_[k].fold != Fold::none;
+    PT_ASSERT(folds_here || is_new(out_[k]));
+    const int at = is_new(out_[k]) ? append(shape_.out, types_.out, out_[k], place, behind(out_[k])) : place;
+    folds[k] = static_cast<size_t>(at);
+    t.out_map.push_back(folds_here ? -1 : at);
+  }
+  folded_.resize(shape_.out.size());
+  ++count_;
+
+  const std::vector<Value> values = t.run();
+  ExprBuilder b(expr_);
+  for (size_t i = 0; i < code_.size(); ++i) {
+    const Fold how = fold_of(code_[i].op);
+    if (how == Fold::none) continue;
+    std::optional<Value>& so_far = folded_[folds[static_cast<size_t>(code_[i].imm)]];
+    so_far = so_far ? b.apply(op_of(how), *so_far, values[i]) : values[i];
+  }
+}
+
+Lanes SideBySide::lanes(Isa isa, RowShape& shape) {
+  for (size_t k = 0; k < folded_.size(); ++k)
+    if (folded_[k]) ExprBuilder(expr_).fold(shape_.out[k].fold, static_cast<int>(k), *folded_[k]);
+  shape.in = shape_.in;
+  shape.out = shape_.out;
+  return expanded(expr_, types_, isa);
+}
+
+namespace {
+
+constexpr size_t kMostOperations = 32;  ///< constants counted
+constexpr int64_t kLeastApart = 8192;   ///< bytes
+constexpr int64_t kMostApart = 64;      ///< rows
+constexpr int64_t kLine = 64;
+
+}  // namespace
+
+RowStreams::RowStreams(const Expr& expr, const Lanes& lanes, RowShape shape, int64_t rows, Isa isa) {
+  int64_t widest = 0;
+  for (const auto* side : {&shape.in, &shape.out})
+    for (const RowOperand& o : *side) widest = std::max(widest, o.row_bytes);
+  if (lanes.code.size() > kMostOperations || widest == 0) return;
+  apart_ = std::clamp<int64_t>(kLeastApart / widest, 1, kMostApart);
+  if (rows < kStreams * apart_ || widest * kStreams * apart_ > INT32_MAX) return;
+  for (const RowOperand& o : shape.out)
+    if (o.row_bytes == 0) return;
+
+  for (const RowOperand& o : shape.in) in_bytes_.push_back(o.row_bytes);
+  for (const RowOperand& o : shape.out) out_bytes_.push_back(o.row_bytes);
+
+  // Each goes on by a whole cache line of results.
+  const int64_t vector = isa == Isa::avx512 ? 16 : 8;
+  const auto vector_bytes = [&](const RowOperand& o) { return vector * bits_of(o.dtype) / 8; };
+  for (const RowOperand& o : shape.out)
+    shape.vectors = std::max(shape.vectors, static_cast<int>(kLine / vector_bytes(o)));
+  if (shape.length % (vector * shape.vectors) != 0) shape.vectors = 1;
+  SideBySide all(expr, shape.in, shape.out);
+  for (int64_t r = 0; r < kStreams * apart_; r += apart_)
+    for (int v = 0; v < shape.vectors; ++v)
+      all.add([&](const RowOperand& o) { return r * o.row_bytes + (o.steps ? v * vector_bytes(o) : 0); });
+  const Lanes code = all.lanes(isa, shape);
+  if (apart_ == 1) {
+    for (auto* side : {&shape.in, &shape.out})
+      for (RowOperand& o : *side) o.row_bytes *= kStreams;
+    shape.prefetch = 0;  // what the next rows read at the same place
+    for (RowOperand& o : shape.in) o.ahead = static_cast<int>(o.row_bytes);
+  }
+  kernel_ = std::make_shared<const FlatKernel>(isa, code, shape, 0);
+}
+
+void RowStreams::run(RowCall& call, std::span<const void*> in, std::span<void*> out) const {
+  if (!kernel_) return;
+  const int64_t taken = apart_ == 1 ? call.rows / kStreams * kStreams : call.rows == kStreams * apart_ ? call.rows : 0;
+  if (taken == 0) return;
+  RowCall part = call;
+  part.rows = taken / kStreams;
+  (*kernel_)(part);
+  for (size_t k = 0; k < in.size(); ++k) in[k] = static_cast<const std::byte*>(in[k]) + taken * in_bytes_[k];
+  for (size_t k = 0; k < out.size(); ++k) out[k] = static_cast<std::byte*>(out[k]) + taken * out_bytes_[k];
+  call.rows -= taken;
+}
+
+}  // namespace partita::jit

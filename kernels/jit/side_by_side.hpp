@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// SideBySide: an expression several times in one pass of a loop, over vectors at different places: so that numbers that
+// elements are folded into wait less, and more streams of memory are on their way.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "kernels/expr.hpp"
+#include "kernels/jit/flat_kernel.hpp"
+#include "kernels/problem.hpp"
+
+namespace partita::jit {
+
+class SideBySide {
+ public:
+  /// Operands by number; outputs have the folds that `expr` says.
+  SideBySide(const Expr& expr, std::vector<RowOperand> in, std::vector<RowOperand> out);
+
+  /// Adds the expression over operands that lie `behind(operand)` bytes behind those given, 0 the first time. Inputs
+  /// that lie at one place are shared, and what is folded there is folded with each other first.
+  void add(const std::function<int64_t(const RowOperand&)>& behind);
+  /// Once, when all are added; fills the operands of `shape`.
+  Lanes lanes(Isa isa, RowShape& shape);
+
+ private:
+  using Value = ExprBuilder::Value;
+  static int append(std::vector<RowOperand>& side, std::vector<TensorDesc>& types, RowOperand operand, int place,
+                    int64_t behind);
+
+  std::vector<Instr> code_;
+  std::vector<RowOperand> in_, out_;  ///< as given
+  Expr expr_;
+  RowShape shape_{.length = 0};
+  Problem types_;
+  std::vector<std::optional<Value>> folded_;  ///< of each output of shape_ that folds
+  int count_ = 0;
+};
+
+/// Rows of a loop that streams, four at once some way apart: one stream alone leaves much of a core's bandwidth unused.
+class RowStreams {
+ public:
+  RowStreams() = default;
+  /// Of the kernel with `expr`, `lanes` and `shape`, for `rows` rows along a call; takes none where so much is computed
+  /// that memory does not matter.
+  RowStreams(const Expr& expr, const Lanes& lanes, RowShape shape, int64_t rows, Isa isa);
+
+  /// Rows of a call, at the most.
+  int64_t most_rows(int64_t rows) const { return kernel_ && apart_ > 1 ? std::min(rows, kStreams * apart_) : rows; }
+  /// Runs the first of call.rows, as many as it takes; `call`, with its addresses `in` and `out`, then is about the
+  /// others.
+  void run(RowCall& call, std::span<const void*> in, std::span<void*> out) const;
+
+ private:
+  static constexpr int64_t kStreams = 4;
+  std::shared_ptr<const FlatKernel> kernel_;
+  int64_t apart_ = 1;                          ///< rows
+  std::vector<int64_t> in_bytes_, out_bytes_;  ///< from row to row
+};
+
+}  // namespace partita::jit

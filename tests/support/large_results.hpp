@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels whose results are so large that they are stored past the caches.
+#pragma once
+
+#include "tests/support/kernel_run.hpp"
+
+namespace partita::test {
+
+/// The least size of a result that goes past the caches; 0 where that is too large for a test.
+int64_t large_bytes();
+
+/// Runs the generated row with results at the start of a cache line, which may go past the caches, and beside it, which
+/// may not; both must be the same bits. Inputs are bits that are numbers between 2^-15 and 2^-7 in every type.
+void expect_same_bits(Isa isa, const Problem& problem);
+
+}  // namespace partita::test
