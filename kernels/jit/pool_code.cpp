@@ -71,11 +71,13 @@ void PoolCode::emit_gradient(Body& front, const Xmm& gradient, const Load& load)
   front.emit(hooks);
 }
 
+void PoolCode::fetch(const RegExp& at) { in_turns_ ? fetch_ahead(at) : prefetcht0(ptr[at + kPrefetchFromMemory]); }
+
 /// What comes later is asked for early: loads alone keep too little under way.
 void PoolCode::load_elements(const Xmm& dst, const PoolOperand& o, bool repeats, const RegExp& at, int count,
                              bool ahead) {
   if (repeats) return load(dst, o.dtype, Walk::same, at, count);
-  if (ahead) prefetcht0(ptr[at + kPrefetchFromMemory]);
+  if (ahead) fetch(at);
   load(dst, o.dtype, Walk::next, at, count);
 }
 

@@ -36,6 +36,10 @@ class PoolCode : protected Emitter {
   /// Loads `count` elements from `at`, or one of them into all lanes where it `repeats`.
   void load_elements(const Xbyak::Xmm& dst, const PoolOperand& o, bool repeats, const Xbyak::RegExp& at, int count,
                      bool ahead = true);
+  /// Fetches what follows `at` by and by; uses rax.
+  void fetch(const Xbyak::RegExp& at);
+  /// The code reads few rows of the source at once, channels or planes one after the other: they are fetched in turns.
+  void fetch_in_turns() { in_turns_ = p_.g.kernel[0] * p_.g.kernel[1] <= kFewRows; }
   /// Vector registers kBest, .. are the search's; AVX2 has no room for the last two.
   enum : int { kBest, kTap, kRowBest, kRowWinner };
   int search_registers() const { return wide() ? kRowWinner + 1 : kTap + 1; }
@@ -69,7 +73,9 @@ class PoolCode : protected Emitter {
  private:
   void compete(const Xbyak::Xmm& best, const Xbyak::Xmm& winner, const Xbyak::Xmm& value, const Xbyak::Operand& number);
 
+  static constexpr int64_t kFewRows = 3;
   std::vector<int64_t> steps_;
+  bool in_turns_ = false;
 };
 
 }  // namespace partita::jit

@@ -39,6 +39,7 @@ WindowKernel::WindowKernel(Isa isa, const PoolPlan& plan, const Problem& problem
       gradients_(p_.maximum ? winners_ + together_ : 0),
       cells_(wide() ? gradients_ + together_ : gradients_) {
   if (piece > 0 && piece < 64) stream_in_pieces(piece);
+  if (streaming_) fetch_in_turns();
   add_streams();
   int taken = gradients_ + together_;
   if (p_.maximum && interleaved() && wide()) taken += spreads_once() ? 2 * cells_together() : static_cast<int>(width());
@@ -142,7 +143,7 @@ void WindowKernel::load_taps(const Group& group, int64_t row, int vector) {
   if (paired()) {
     const RegExp at = cells_at(p_.in[0], 0, vector);
     mov(rdx, slot(static_cast<size_t>(row)));
-    prefetcht0(ptr[at + kPrefetchFromMemory]);
+    fetch(at);
     load_bytes(vec(cells_), 4, at, group.count(vector));
   } else if (interleaved() && wide()) {
     for (int64_t cell = 0; cell < width() && cells_of(group, cell, vector) > 0; ++cell)
