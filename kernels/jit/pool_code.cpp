@@ -3,6 +3,8 @@
 #include "kernels/jit/pool_code.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <limits>
 
 #include "kernels/jit/expand.hpp"
 #include "src/base/dtype.hpp"
@@ -15,18 +17,32 @@ using Xbyak::Xmm;
 using Xbyak::Ymm;
 using Xbyak::Zmm;
 
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
 constexpr uint8_t kOrdered = 0x07, kNotGreaterEqual = 0x19;
 
 }  // namespace
 
 const void* PoolCode::emit_all(const Problem& problem, int taken,
                                const std::function<void(Body& front, Body& back)>& steps) {
-  const auto never = [](int) { return false; };
   const int middle = taken + (wide() && taken <= kMostTaken - kLeastRegisters ? 2 * kLeastRegisters : kLeastRegisters);
+  return emit_frame(problem, {taken, middle, middle}, steps, [] {});
+}
+
+/// What is never emitted needs no registers of its own.
+const void* PoolCode::emit_all(const Problem& problem, int taken, const std::function<void(Body& back)>& steps,
+                               const std::function<void()>& tables) {
+  return emit_frame(
+      problem, {taken, value_registers(), taken}, [&](Body&, Body& back) { steps(back); }, tables);
+}
+
+const void* PoolCode::emit_frame(const Problem& problem, const Room& room,
+                                 const std::function<void(Body& front, Body& back)>& steps,
+                                 const std::function<void()>& tables) {
+  const auto never = [](int) { return false; };
   const int spill_at = (static_cast<int>(steps_.size()) * 8 + 63) / 64 * 64;
-  Body front(*this, expanded_front(p_.front, problem, isa()), {taken, middle, rsp + spill_at}, never);
+  Body front(*this, expanded_front(p_.front, problem, isa()), {room.taken, room.front_end, rsp + spill_at}, never);
   const int back_at = spill_at + front.spill_slots() * 64;
-  Body back(*this, expanded(p_.back, problem, isa()), {middle, value_registers(), rsp + back_at}, never);
+  Body back(*this, expanded(p_.back, problem, isa()), {room.back_first, value_registers(), rsp + back_at}, never);
   push(rbp);
   mov(rbp, rsp);
   sub(rsp, back_at + back.spill_slots() * 64);
@@ -47,11 +63,13 @@ const void* PoolCode::emit_all(const Problem& problem, int taken,
   pop(rbp);
   ret();
   emit_constants();
+  tables();
   return finish();
 }
 
 void PoolCode::advance_streams() {
   for (size_t k = 0; k < steps_.size(); ++k) {
+    if (steps_[k] == 0) continue;
     if (steps_[k] == static_cast<int32_t>(steps_[k])) {
       add(slot(k), static_cast<uint32_t>(steps_[k]));
     } else {
@@ -82,14 +100,14 @@ void PoolCode::load_elements(const Xmm& dst, const PoolOperand& o, bool repeats,
 }
 
 /// Each step waits for the one before it, so rows are searched by themselves and then compete with each other.
-void PoolCode::find_maximum(const Xmm& winner, const Taps& taps, bool started,
-                            const std::function<void(int64_t row, int64_t tap)>& load_tap) {
+void PoolCode::find_maximum(const Xmm& winner, const Taps& taps, bool started, const LoadTap& load_tap,
+                            const TapNames& names) {
   for (int64_t row = taps.first_row; row < taps.end_row; ++row) {
     const bool apart = wide() && row > taps.first_row;
     const Xmm best = vec(apart ? kRowBest : kBest), named = apart ? vec(kRowWinner) : winner;
     bool first = row == taps.first_row ? !started : apart;
     for (int64_t tap = taps.first; tap < taps.end; ++tap) {
-      const auto number = pattern(everywhere(row * p_.g.kernel[2] + tap));
+      const auto number = pattern(names(row, tap));
       load_tap(row, tap);
       if (first) {
         vmovaps(best, vec(kTap));
@@ -101,6 +119,67 @@ void PoolCode::find_maximum(const Xmm& winner, const Taps& taps, bool started,
     }
     if (apart) compete(vec(kBest), winner, best, named);
   }
+}
+
+/// Cells outside the row never win.
+void PoolCode::find_row_maximum(const Xmm& winner, const Taps& rows, int64_t first, const LoadTap& load_tap,
+                                const TapNames& names) {
+  const PoolGeometry& g = p_.g;
+  const bool border = !inside_row(first);
+  if (border) {
+    std::vector<int32_t> numbers;
+    for (int64_t w = first; w < first + lanes(); ++w) {
+      const int64_t tap = w < g.dst[2] ? g.taps(2, w).begin : 0;
+      numbers.push_back(names(rows.first_row, tap)[static_cast<size_t>(w - first)]);
+    }
+    vmovups(winner, pattern(numbers));
+    broadcast_bits(vec(kBest), std::bit_cast<int32_t>(kLowest));
+  }
+  find_maximum(winner, {rows.first_row, rows.end_row, 0, g.kernel[2]}, border, load_tap, names);
+}
+
+bool PoolCode::inside_row(int64_t first) const {
+  const int64_t stride = p_.g.strides[2], cell = first * stride - p_.g.pads_begin[2];
+  return cell >= 0 && cell + p_.span(2) - 1 + lanes() * stride <= p_.g.src[2];
+}
+
+/// Source cells are loaded from the first window's on, or from the row's beginning.
+void PoolCode::load_row_tap(size_t stream, int64_t displacement, int64_t tap, int64_t first, bool ahead) {
+  const PoolGeometry& g = p_.g;
+  const PoolOperand& source = p_.in[0];
+  const bool inside = inside_row(first);
+  const int64_t stride = g.strides[2], away = tap * g.dilations[2] - g.pads_begin[2];  // of the first window's cell
+  const int64_t outside = inside ? 0 : std::max<int64_t>(0, -(first * stride + away));
+  const int64_t left = inside ? lanes() * stride : g.src[2] - (first * stride + away + outside);
+  const int each = bits_of(source.dtype) / 8;
+  const auto cell_at = [&](int64_t cell) {
+    const RegExp row = rdx + static_cast<int>(displacement);
+    return source.x == 0 ? row : row + r9 * each + static_cast<int>(cell * each);
+  };
+  mov(rdx, slot(stream));
+  if (inside && stride == 2 && source.dtype == Dtype::bf16 && source.x != 0) {
+    // Each lane is a tap and, in its upper half, the cell behind it.
+    const RegExp at = cell_at(away);
+    if (ahead) prefetcht0(ptr[at + kPrefetchFromMemory]);
+    load_bytes(vec(kTap), 4, at, lanes());
+    return vpslld(vec(kTap), vec(kTap), 16);
+  }
+  const auto place = [&](int l) { return std::clamp<int64_t>(l * stride - outside, 0, lanes() * stride - 1); };
+  const auto vectors = std::clamp<int64_t>((left + lanes() - 1) / lanes(), 1, stride);
+  for (int64_t v = 0; v < vectors && left > 0; ++v) {
+    const Xmm cells = vec(search_registers() + 1 + (wide() ? static_cast<int>(v) : 0)),
+              to = stride == 1 ? vec(kTap) : cells;
+    load_elements(to, source, source.x == 0, cell_at(away + outside + v * lanes()),
+                  static_cast<int>(std::clamp<int64_t>(left - v * lanes(), 0, lanes())), ahead);
+    if (stride > 1 || outside > 0) merge_lanes(vec(kTap), to, static_cast<int>(v), vectors == 1, place);
+  }
+  if (inside) return;
+  std::vector<bool> invalid;
+  for (int64_t l = 0; l < lanes(); ++l) {
+    const int64_t cell = (first + l) * stride + away;
+    invalid.push_back(cell < 0 || cell >= g.src[2]);
+  }
+  set_lanes(vec(kTap), invalid, std::bit_cast<int32_t>(kLowest));
 }
 
 /// The value takes the place of the best where it is greater, or NaN and best is not.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PoolCode: what kernels of pooling gradients that read windows and store cells in one loop have in common.
+// PoolCode: what kernels of poolings that read windows and store what becomes of them in one loop have in common.
 #pragma once
 
 #include <functional>
@@ -16,9 +16,12 @@ class PoolCode : protected Emitter {
  protected:
   PoolCode(Isa isa, const PoolPlan& plan) : Emitter(isa), p_(plan) {}
 
-  /// Emits all of it: steps(front, back) between the prologue and the return. Vector registers below `taken` are the
-  /// steps' own. Returns the entry.
+  /// Emits all of it: steps(front, back) between the prologue and the return, then `tables`. Vector registers below
+  /// `taken` are the steps' own. Returns the entry.
   const void* emit_all(const Problem& problem, int taken, const std::function<void(Body& front, Body& back)>& steps);
+  /// The same without a front expression.
+  const void* emit_all(const Problem& problem, int taken, const std::function<void(Body& back)>& steps,
+                       const std::function<void()>& tables);
 
   /// Streams advance by `step` bytes; they are numbered from 0 on.
   void add_stream(int64_t step) { steps_.push_back(step); }
@@ -46,10 +49,30 @@ class PoolCode : protected Emitter {
   struct Taps {
     int64_t first_row, end_row, first, end;
   };
-  /// winner = the number (row * kernel + tap) of the first maximum, NaN counts as one; vec(kBest) = the maximum.
-  /// `load_tap` brings a tap to vec(kTap). `started`: both hold what the first taps compete with. Uses scratch 0, 1.
-  void find_maximum(const Xbyak::Xmm& winner, const Taps& taps, bool started,
-                    const std::function<void(int64_t row, int64_t tap)>& load_tap);
+  using LoadTap = std::function<void(int64_t row, int64_t tap)>;
+  /// What a tap is called in each lane.
+  using TapNames = std::function<std::vector<int32_t>(int64_t row, int64_t tap)>;
+  /// winner = the name of the first maximum, NaN counts as one; vec(kBest) = the maximum. `load_tap` brings a tap to
+  /// vec(kTap). `started`: both hold what the first taps compete with. Uses scratch 0, 1.
+  void find_maximum(const Xbyak::Xmm& winner, const Taps& taps, bool started, const LoadTap& load_tap,
+                    const TapNames& names);
+  /// row * kernel + tap
+  TapNames tap_numbers() const {
+    return [this](int64_t row, int64_t tap) { return everywhere(row * p_.g.kernel[2] + tap); };
+  }
+  /// The same for neighbours along x, from window `first` on; load_row_tap brings their taps. Where all of them are
+  /// `inside_row` (all that their taps read, and what is loaded with it), any other such vector may be meant.
+  void find_row_maximum(const Xbyak::Xmm& winner, const Taps& rows, int64_t first, const LoadTap& load_tap,
+                        const TapNames& names);
+  /// Of the source row that starts `displacement` bytes behind where the stream is; r9 is the first window times the
+  /// stride. `ahead`: fetches what follows. Uses row_tap_registers() from search_registers() + 1 on.
+  void load_row_tap(size_t stream, int64_t displacement, int64_t tap, int64_t first, bool ahead);
+  bool inside_row(int64_t first) const;
+  int row_tap_registers() const { return wide() ? static_cast<int>(kMostStride) : 1; }
+  /// Whether no window before this one read the tap.
+  bool new_tap(int64_t row, int64_t tap) const {
+    return row + p_.g.strides[1] >= p_.g.kernel[1] && tap + p_.g.strides[2] >= p_.g.kernel[2];
+  }
   /// Adds to `sum` (or sets it, where this is the `first`) the gradients of the windows whose winner is the tap. Uses
   /// scratch 1.
   void add_won(const Xbyak::Xmm& sum, bool first, const Xbyak::Xmm& winner, const Xbyak::Operand& gradient,
@@ -67,10 +90,17 @@ class PoolCode : protected Emitter {
 
   static constexpr int kLeastRegisters = 4;  ///< of an expression
   static constexpr int kMostTaken = 16;      ///< by the steps, so that both expressions have room
+  static constexpr int64_t kMostStride = 4;  ///< along x
 
   const PoolPlan& p_;
 
  private:
+  struct Room {
+    int taken, front_end, back_first;
+  };
+  const void* emit_frame(const Problem& problem, const Room& room,
+                         const std::function<void(Body& front, Body& back)>& steps,
+                         const std::function<void()>& tables);
   void compete(const Xbyak::Xmm& best, const Xbyak::Xmm& winner, const Xbyak::Xmm& value, const Xbyak::Operand& number);
 
   static constexpr int64_t kFewRows = 3;

@@ -11,6 +11,7 @@
 
 #include "kernels/jit/expand.hpp"
 #include "kernels/jit/pool_index_store.hpp"
+#include "kernels/jit/pool_index_window.hpp"
 #include "kernels/jit/pool_view.hpp"
 #include "kernels/jit/pool_walk.hpp"
 #include "kernels/jit/pool_windows.hpp"
@@ -409,6 +410,7 @@ const char* refuse_pool_indices(const Problem& p) {
 }
 
 Result<Run> make_pool_indices(const Problem& problem, const Target& target) {
+  if (IndexWindowPool::fits(problem, target)) return run_of<IndexWindowPool>(problem, target);
   return run_of<IndexPool>(problem, target);
 }
 

@@ -123,12 +123,12 @@ void PeriodKernel::emit_period(Body& front, Body& back, const PeriodPart& column
 void PeriodKernel::find_winner(const PeriodPart& columns, const Group& group, int vector) {
   const PoolOperand& source = p_.in[0];
   const Taps taps{rows_.first_tap, rows_.end_tap, columns.first_tap, columns.end_tap};
-  find_maximum(vec(winners_ + vector), taps, false, [&](int64_t row, int64_t tap) {
-    const bool ahead = row + p_.g.strides[1] >= p_.g.kernel[1] && tap + p_.g.strides[2] >= p_.g.kernel[2];
+  const auto load = [&](int64_t row, int64_t tap) {
     mov(rdx, slot(static_cast<size_t>(row)));
     load_elements(vec(kTap), source, source.c == 0, place(source, tap * p_.g.dilations[2], vector), group.count(vector),
-                  ahead);
-  });
+                  new_tap(row, tap));
+  };
+  find_maximum(vec(winners_ + vector), taps, false, load, tap_numbers());
 }
 
 void PeriodKernel::keep_window(int vector) {

@@ -41,14 +41,15 @@ bool same_weights(const PoolGeometry& g, int i, float& weight) {
 
 }  // namespace
 
-PoolGeometry pool_backward_geometry(const Problem& p) {
+PoolGeometry pool_plan_geometry(const Problem& p) {
+  if (has_indices(p)) return with_three_axes(pool_geometry(p, p.in[0].dims, p.out[0].dims));
   return with_three_axes(pool_geometry(p, p.out[0].dims, p.in[static_cast<size_t>(front_port(p.step))].dims));
 }
 
 PoolPlan::PoolPlan(const Problem& p)
-    : g(pool_backward_geometry(p)),
+    : g(pool_plan_geometry(p)),
       channel_last(g.channel_last),
-      maximum(p.step == StepKind::max_pool_backward),
+      maximum(p.step == StepKind::max_pool_backward || has_indices(p)),
       front(front_expression(p)),
       back(back_expression(p)),
       front_in(loaded_operands(front)),
@@ -78,17 +79,24 @@ int64_t PoolPlan::tap_of(int i, int64_t cell, int64_t back) const {
 }
 
 int PoolPlan::streamed_piece() const {
+  int common = kCacheLine;
+  for (const PoolOperand& o : out) common = std::min(common, streamed_piece(o));
+  return common;
+}
+
+int PoolPlan::streamed_piece(const PoolOperand& o) const {
   int64_t common = kCacheLine;
-  for (const PoolOperand& o : out)
-    for (int64_t distance : {o.offset, o.n, o.z, o.y, channel_last ? 0 : o.c}) common = std::gcd(common, distance);
+  for (int64_t distance : {o.offset, o.n, o.z, o.y, channel_last ? 0 : o.c}) common = std::gcd(common, distance);
   return common >= 16 ? static_cast<int>(common) : 0;
 }
 
 bool PoolPlan::streams_cells(Isa isa) const {
+  return std::ranges::all_of(out, [&](const PoolOperand& o) { return streams_cells(isa, o); });
+}
+
+bool PoolPlan::streams_cells(Isa isa, const PoolOperand& o) {
   const int64_t together = isa == Isa::avx512 ? 32 : 8, line = isa == Isa::avx512 ? kCacheLine : kCacheLine / 2;
-  return std::ranges::all_of(out, [&](const PoolOperand& o) {
-    return on_lines({o.offset, o.n, o.z, o.y, o.x}) && together * bits_of(o.dtype) / 8 >= line;
-  });
+  return on_lines({o.offset, o.n, o.z, o.y, o.x}) && together * bits_of(o.dtype) / 8 >= line;
 }
 
 std::vector<RowCover> PoolPlan::row_covers(int64_t z, int64_t y) const {

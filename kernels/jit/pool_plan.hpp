@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PoolPlan: what the walks over pooling gradients share: the problem with three spatial axes, operands by byte
-// distances, and how rows of cells and of windows depend on each other.
+// PoolPlan: what the walks over pooling gradients, and over maxima with indices, share: the problem with three spatial
+// axes, operands by byte distances, and how rows of cells and of windows depend on each other.
 #pragma once
 
 #include <cstddef>
@@ -69,8 +69,10 @@ struct PoolPlan {
 
   /// Bytes, 64, 32 or 16, that all rows of the results are multiples of and start at multiples of; 0: there are none.
   int streamed_piece() const;
+  int streamed_piece(const PoolOperand& o) const;
   /// Channel-last: whether cells that are stored in turns, some vectors of channels at a time, make whole cache lines.
   bool streams_cells(Isa isa) const;
+  static bool streams_cells(Isa isa, const PoolOperand& o);
 
   std::vector<RowCover> row_covers(int64_t z, int64_t y) const;
   /// Blocks of `cells` cells (a multiple of the stride), the last one with what is left.
@@ -87,6 +89,6 @@ struct PoolPlan {
   int32_t first_tap_of(int64_t z, int64_t y) const;
 };
 
-PoolGeometry pool_backward_geometry(const Problem& problem);
+PoolGeometry pool_plan_geometry(const Problem& problem);
 
 }  // namespace partita::jit

@@ -5,8 +5,6 @@
 #include "kernels/jit/pool_plane_period_kernel.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <limits>
 
 #include "src/base/dtype.hpp"
 
@@ -15,8 +13,6 @@ namespace {
 
 using Xbyak::RegExp;
 using Xbyak::Xmm;
-
-constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
 int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 int lanes_of(Isa isa) { return isa == Isa::avx512 ? 16 : 8; }
@@ -40,7 +36,7 @@ PlanePeriodKernel::PlanePeriodKernel(Isa isa, const PoolPlan& plan, const Proble
     : PoolCode(isa, plan), streaming_(piece > 0), gradients_at_(windows_of_row(plan, isa) * 4) {
   if (piece > 0 && piece < 64) stream_in_pieces(piece);
   add_streams();
-  const int taken = search_registers() + 1 + (wide() ? static_cast<int>(kMostStride) : 1);
+  const int taken = search_registers() + 1 + row_tap_registers();
   entry_ = reinterpret_cast<void (*)(const PlanePeriodCall*)>(reinterpret_cast<uintptr_t>(
       emit_all(problem, taken, [&](Body& front, Body& back) { emit_planes(front, back); })));
 }
@@ -84,22 +80,16 @@ void PlanePeriodKernel::rotate_kept() {
   mov(slot(kept_stream(0)), rax);
 }
 
-/// All that the taps of a vector of windows read lies in the row, and so does what is loaded with it.
-bool PlanePeriodKernel::inside(int64_t first) const {
-  const int64_t cell = first * stride() - p_.g.pads_begin[2];
-  return cell >= 0 && cell + p_.span(2) - 1 + lanes() * stride() <= p_.g.src[2];
-}
-
 void PlanePeriodKernel::emit_search(Body& front, const PeriodPart& rows) {
   const int64_t windows = p_.g.dst[2];
   for (int64_t first = 0, end = 0; first < windows; first = end) {
     end = first + lanes();
     mov(rcx, first);
-    if (!inside(first) || end > windows) {
+    if (!inside_row(first) || end > windows) {
       search_group(front, rows, first);
       continue;
     }
-    while (inside(end) && end + lanes() <= windows) end += lanes();
+    while (inside_row(end) && end + lanes() <= windows) end += lanes();
     Xbyak::Label next;
     align(16);
     L(next);
@@ -110,22 +100,17 @@ void PlanePeriodKernel::emit_search(Body& front, const PeriodPart& rows) {
   }
 }
 
-/// A vector of windows from rcx on, which is `first` unless all of them are inside. Cells outside never win.
+/// A vector of windows from rcx on, which is `first` unless all of them are inside.
 void PlanePeriodKernel::search_group(Body& front, const PeriodPart& rows, int64_t first) {
   const PoolGeometry& g = p_.g;
   const auto count = static_cast<int>(std::min<int64_t>(lanes(), g.dst[2] - first));
   imul(r9, rcx, static_cast<int>(stride()));
-  const bool border = !inside(first);
   const Xmm winner = vec(search_registers()), gradient = vec(kBest);
-  if (border) {
-    std::vector<int32_t> numbers;
-    for (int64_t w = first; w < first + lanes(); ++w)
-      numbers.push_back(w < g.dst[2] ? static_cast<int32_t>(rows.first_tap * g.kernel[2] + g.taps(2, w).begin) : -1);
-    vmovups(winner, pattern(numbers));
-    broadcast_bits(vec(kBest), std::bit_cast<int32_t>(kLowest));
-  }
-  find_maximum(winner, {rows.first_tap, rows.end_tap, 0, g.kernel[2]}, border,
-               [&](int64_t row, int64_t tap) { load_tap(row, tap, first); });
+  const auto load = [&](int64_t row, int64_t tap) {
+    const int64_t displacement = (row * g.dilations[1] - g.pads_begin[1]) * p_.in[0].y;
+    load_row_tap(0, displacement, tap, first, new_tap(row, tap));
+  };
+  find_row_maximum(winner, {rows.first_tap, rows.end_tap, 0, g.kernel[2]}, first, load, tap_numbers());
   mov(rdx, slot(kept_stream(0)));
   store_bytes(winner, 4, rdx + rcx * 4, count, false);
   emit_gradient(front, gradient, [&](Xmm dst, const PoolOperand& o, size_t k) {
@@ -135,41 +120,6 @@ void PlanePeriodKernel::search_group(Body& front, const PeriodPart& rows, int64_
   });
   mov(rdx, slot(kept_stream(0)));
   store_bytes(gradient, 4, rdx + rcx * 4 + static_cast<int>(gradients_at_), count, false);
-}
-
-/// kTap = a tap of each window. Source cells are loaded from the first window's on, or from the row's beginning.
-void PlanePeriodKernel::load_tap(int64_t row, int64_t tap, int64_t first) {
-  const PoolGeometry& g = p_.g;
-  const PoolOperand& source = p_.in[0];
-  const int64_t away = tap * g.dilations[2] - g.pads_begin[2];  // of the first window's cell from r9
-  const int64_t outside = inside(first) ? 0 : std::max<int64_t>(0, -(first * stride() + away));
-  const int64_t left = inside(first) ? lanes() * stride() : g.src[2] - (first * stride() + away + outside);
-  const bool ahead = row + g.strides[1] >= g.kernel[1] && tap + g.strides[2] >= g.kernel[2];
-  if (inside(first) && stride() == 2 && source.dtype == Dtype::bf16 && source.x != 0) {
-    // Each lane is a tap and, in its upper half, the cell behind it.
-    const RegExp at = cell_at(source, row * g.dilations[1], away);
-    mov(rdx, slot(0));
-    if (ahead) prefetcht0(ptr[at + kPrefetchFromMemory]);
-    load_bytes(vec(kTap), 4, at, lanes());
-    return vpslld(vec(kTap), vec(kTap), 16);
-  }
-  const auto place = [&](int l) { return std::clamp<int64_t>(l * stride() - outside, 0, lanes() * stride() - 1); };
-  const auto vectors = std::clamp<int64_t>((left + lanes() - 1) / lanes(), 1, stride());
-  for (int64_t v = 0; v < vectors && left > 0; ++v) {
-    const Xmm cells = vec(search_registers() + 1 + (wide() ? static_cast<int>(v) : 0)),
-              to = stride() == 1 ? vec(kTap) : cells;
-    mov(rdx, slot(0));
-    load_elements(to, source, source.x == 0, cell_at(source, row * g.dilations[1], away + outside + v * lanes()),
-                  static_cast<int>(std::clamp<int64_t>(left - v * lanes(), 0, lanes())), ahead);
-    if (stride() > 1 || outside > 0) merge_lanes(vec(kTap), to, static_cast<int>(v), vectors == 1, place);
-  }
-  if (inside(first)) return;
-  std::vector<bool> invalid;
-  for (int64_t l = 0; l < lanes(); ++l) {
-    const int64_t cell = (first + l) * stride() + away;
-    invalid.push_back(cell < 0 || cell >= g.src[2]);
-  }
-  set_lanes(vec(kTap), invalid, std::bit_cast<int32_t>(kLowest));
 }
 
 /// Cells are stored in the order of memory, vectors of `stride` times as many as periods.

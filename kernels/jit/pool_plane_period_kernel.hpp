@@ -28,7 +28,7 @@ class PlanePeriodKernel : private PoolCode {
   static int64_t windows_before(const PoolPlan& plan, Isa isa);
   static int64_t windows_of_row(const PoolPlan& plan, Isa isa);
 
-  static constexpr int64_t kMostStride = 4;
+  using PoolCode::kMostStride;
 
  private:
   void add_streams();
@@ -36,8 +36,6 @@ class PlanePeriodKernel : private PoolCode {
   void rotate_kept();
   void emit_search(Body& front, const PeriodPart& rows);
   void search_group(Body& front, const PeriodPart& rows, int64_t first);
-  void load_tap(int64_t row, int64_t tap, int64_t first);
-  bool inside(int64_t first) const;
   void emit_cells(Body& back, const PeriodPart& rows);
   void emit_group(Body& back, const PeriodPart& rows, int64_t row, int64_t cells);
   void add_windows(const PeriodPart& rows, int64_t row, int64_t phase);

@@ -132,10 +132,11 @@ void WindowKernel::spread_winners(const Group& group) {
 }
 
 void WindowKernel::find_winner(const Group& group, int vector) {
-  find_maximum(vec(winners_ + vector), {0, tap_rows(), 0, width()}, false, [&](int64_t row, int64_t tap) {
+  const auto load = [&](int64_t row, int64_t tap) {
     if (tap == 0) load_taps(group, row, vector);
     pick_tap(group, row, tap, vector);
-  });
+  };
+  find_maximum(vec(winners_ + vector), {0, tap_rows(), 0, width()}, false, load, tap_numbers());
 }
 
 /// Along x: the row's source cells, which the taps are picked from, where there are registers for them.
