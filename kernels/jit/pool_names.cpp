@@ -13,15 +13,61 @@ using Xbyak::Xmm;
 using Xbyak::Ymm;
 using Xbyak::Zmm;
 
-NamesKernel::NamesKernel(Isa isa, Dtype dtype, int64_t length) : Emitter(isa), s64_(dtype == Dtype::s64) {
-  const int each = s64_ ? 8 : 4;
+namespace {
+
+/// AVX2: the lower halves, or all ones where the upper ones do not follow from their signs.
+void load_narrow(Emitter& e, const NameRegisters& r, const RegExp& from, int count) {
+  const Ymm low(r.name), high(r.other[0]), lower(r.other[1]), fits(e.scratch(0).getIdx());
+  for (const Ymm& to : {low, high}) {
+    const int half = to.getIdx() == low.getIdx() ? 0 : 1, here = std::min(4, count - 4 * half);
+    if (here <= 0) {
+      e.vpxor(to, to, to);
+      continue;
+    }
+    e.load_bytes(to, 4, from + 32 * half, 2 * here);
+    e.vpsubq(to, to, e.vec(r.first));
+  }
+  e.vshufps(lower, low, high, 0x88);
+  e.vshufps(high, low, high, 0xdd);
+  e.vpsrad(fits, lower, 31);
+  e.vpcmpeqd(fits, fits, high);
+  e.vpcmpeqd(high, high, high);
+  e.vpandn(fits, fits, high);
+  e.vpor(lower, lower, fits);
+  e.vpermq(low, lower, 0xd8);
+}
+
+}  // namespace
+
+void load_names(Emitter& e, Dtype dtype, const NameRegisters& r, const RegExp& from, int count) {
+  const bool s64 = dtype == Dtype::s64;
+  for (int at = 0; at < e.lanes() * (s64 ? 8 : 4); at += 64) e.prefetcht0(e.ptr[from + at + kPrefetchFromMemory]);
+  const Xmm name = e.vec(r.name), first = e.vec(r.first), upper = e.vec(r.other[0]);
+  if (!s64) {
+    e.load_bytes(name, 4, from, count);
+    return e.vpsubd(name, name, first);
+  }
+  if (!e.wide()) return load_narrow(e, r, from, count);
+  for (const Xmm& half : {name, upper}) {
+    const int skipped = half.getIdx() == name.getIdx() ? 0 : 8, here = std::min(8, count - skipped);
+    if (here <= 0) break;
+    e.load_bytes(half, 4, from + 8 * skipped, 2 * here);
+    e.vpsubq(half, half, first);
+    e.vpmovsqd(Ymm(half.getIdx()), Zmm(half.getIdx()));
+  }
+  if (count > 8) e.vinserti64x4(Zmm(r.name), Zmm(r.name), Ymm(r.other[0]), 1);
+}
+
+NamesKernel::NamesKernel(Isa isa, Dtype dtype, int64_t length) : Emitter(isa), dtype_(dtype) {
+  const bool s64 = dtype == Dtype::s64;
+  const int each = s64 ? 8 : 4;
   const int64_t whole = length / lanes() * lanes();
   const int rest = static_cast<int>(length - whole);
   mov(rsi, ptr[rdi + offsetof(NamesCall, from)]);
   mov(rdx, ptr[rdi + offsetof(NamesCall, to)]);
   mov(r8, ptr[rdi + offsetof(NamesCall, rows)]);
-  s64_ ? vpbroadcastq(vec(0), ptr[rdi + offsetof(NamesCall, first)])
-       : vpbroadcastd(vec(0), ptr[rdi + offsetof(NamesCall, first)]);
+  s64 ? vpbroadcastq(vec(0), ptr[rdi + offsetof(NamesCall, first)])
+      : vpbroadcastd(vec(0), ptr[rdi + offsetof(NamesCall, first)]);
   Xbyak::Label row;
   L(row);
   xor_(ecx, ecx);
@@ -46,46 +92,8 @@ NamesKernel::NamesKernel(Isa isa, Dtype dtype, int64_t length) : Emitter(isa), s
 }
 
 void NamesKernel::emit_vector(const RegExp& from, const RegExp& to, int count) {
-  for (int at = 0; at < lanes() * (s64_ ? 8 : 4); at += 64) prefetcht0(ptr[from + at + kPrefetchFromMemory]);
-  if (!s64_) {
-    load_bytes(vec(1), 4, from, count);
-    vpsubd(vec(1), vec(1), vec(0));
-  } else if (wide()) {
-    for (int half : {0, 1}) {
-      const int here = std::min(8, count - 8 * half);
-      if (here <= 0) break;
-      load_bytes(vec(1 + half), 4, from + 64 * half, 2 * here);
-      vpsubq(vec(1 + half), vec(1 + half), vec(0));
-      vpmovsqd(Ymm(1 + half), Zmm(1 + half));
-    }
-    if (count > 8) vinserti64x4(Zmm(1), Zmm(1), Ymm(2), 1);
-  } else {
-    emit_narrow(from, count);
-  }
+  load_names(*this, dtype_, {.name = 1, .first = 0, .other = {2, 3}}, from, count);
   store_bytes(vec(1), 4, to, count, false);
-}
-
-/// AVX2: the lower halves, or all ones where the upper ones do not follow from their signs.
-void NamesKernel::emit_narrow(const RegExp& from, int count) {
-  const Ymm low(1), high(2), lower(3), fits(4);
-  for (int half : {0, 1}) {
-    const Xmm to = vec(1 + half);
-    const int here = std::min(4, count - 4 * half);
-    if (here <= 0) {
-      vpxor(to, to, to);
-      continue;
-    }
-    load_bytes(to, 4, from + 32 * half, 2 * here);
-    vpsubq(to, to, vec(0));
-  }
-  vshufps(lower, low, high, 0x88);
-  vshufps(high, low, high, 0xdd);
-  vpsrad(fits, lower, 31);
-  vpcmpeqd(fits, fits, high);
-  vpcmpeqd(high, high, high);
-  vpandn(fits, fits, high);
-  vpor(lower, lower, fits);
-  vpermq(low, lower, 0xd8);
 }
 
 }  // namespace partita::jit

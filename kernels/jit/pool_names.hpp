@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NamesKernel: machine code that turns rows of indices into the names of cells in their plane.
+// Indices become names of cells: their distance from some cell, in 32 bits.
+// NamesKernel: machine code that does so with rows of indices.
 #pragma once
 
 #include "kernels/jit/emitter.hpp"
@@ -13,6 +14,16 @@ struct NamesCall {
   int64_t rows, from_bytes, to_bytes;
 };
 
+/// Registers of load_names, all different; with AVX2 none of them scratch 0, which is used besides.
+struct NameRegisters {
+  int name;   ///< where names go
+  int first;  ///< in every lane what they count from
+  int other[2];
+};
+/// name = the `count` indices from `from` on, minus first; what does not fit 32 bits becomes -1 or what is as far from
+/// zero as can be. Fetches what follows. Uses rax.
+void load_names(Emitter& e, Dtype dtype, const NameRegisters& r, const Xbyak::RegExp& from, int count);
+
 /// Index minus the plane's first one; what does not fit 32 bits becomes a number that no cell has.
 class NamesKernel : private Emitter {
  public:
@@ -22,9 +33,8 @@ class NamesKernel : private Emitter {
 
  private:
   void emit_vector(const Xbyak::RegExp& from, const Xbyak::RegExp& to, int count);
-  void emit_narrow(const Xbyak::RegExp& from, int count);
 
-  bool s64_;
+  Dtype dtype_;
   void (*entry_)(const NamesCall*) = nullptr;
 };
 

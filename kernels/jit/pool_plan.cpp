@@ -43,19 +43,24 @@ bool same_weights(const PoolGeometry& g, int i, float& weight) {
 
 PoolGeometry pool_plan_geometry(const Problem& p) {
   if (has_indices(p)) return with_three_axes(pool_geometry(p, p.in[0].dims, p.out[0].dims));
-  return with_three_axes(pool_geometry(p, p.out[0].dims, p.in[static_cast<size_t>(front_port(p.step))].dims));
+  PoolGeometry g = with_three_axes(pool_geometry(p, p.out[0].dims, p.in[static_cast<size_t>(front_port(p.step))].dims));
+  if (p.step != StepKind::max_pool_indices_backward) return g;
+  for (int i = 0; i < 3; ++i) g.kernel[i] = g.strides[i] = std::max<int64_t>(1, (g.src[i] + g.dst[i] / 2) / g.dst[i]);
+  return g;
 }
 
 PoolPlan::PoolPlan(const Problem& p)
     : g(pool_plan_geometry(p)),
       channel_last(g.channel_last),
-      maximum(p.step == StepKind::max_pool_backward || has_indices(p)),
+      maximum(g.maximum),
       front(front_expression(p)),
       back(back_expression(p)),
       front_in(loaded_operands(front)),
       back_in(loaded_operands(back)) {
   for (const TensorDesc& desc : p.in) in.push_back(pool_operand(desc, channel_last));
   for (const TensorDesc& desc : p.out) out.push_back(pool_operand(desc, channel_last));
+  base = pool_index(p.attrs, g);
+  if (p.step == StepKind::max_pool_indices_backward) indices = 1;
   const auto moving = std::ranges::find_if(front_in, [&](int k) { return in[static_cast<size_t>(k)].x != 0; });
   if (moving != front_in.end()) ahead = *moving;
   if (maximum) return;

@@ -51,6 +51,10 @@ struct PoolPlan {
   /// place (then the gradient has no memory). -1: none moves along x.
   int ahead = -1;
   std::vector<PoolOperand> in, out;
+  /// Gradients from indices: the operand that names winners. -1: they are found in in[0]. Such a gradient knows no
+  /// windows; these are taken to cover every cell once, as far as the extents allow.
+  int indices = -1;
+  PoolIndex base;  ///< of indices
   /// Average: every window along x, or along z and y, has the same weight; `weight` is what they have in common.
   bool same_along_x = true, same_along_rows = true;
   float weight = 1;

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "kernels/jit/pool_walk.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/shape.hpp"
 #include "src/base/threads.hpp"
 
 namespace partita::jit {
@@ -16,6 +18,7 @@ constexpr int64_t kMostTaps = 16;
 constexpr int64_t kMostInterleaved = 6;  ///< cells of a window along x, where vectors go along x
 constexpr int64_t kLeastElements = 8;    ///< of a row, where vectors go along x
 constexpr size_t kMostStreams = 64;
+constexpr int64_t kMostNames = 1 << 30;
 
 /// Every cell belongs to exactly one window, and windows weigh the same.
 bool covers_once(const PoolPlan& p) {
@@ -34,11 +37,21 @@ bool joined(const PoolPlan& p, const PoolOperand& o) {
   return (o.c == each && o.x == each * inner) || (o.c == 0 && o.x == 0);
 }
 
+/// They are neighbours, and their distances in a plane are numbers of 32 bits.
+bool fits_indices(const PoolPlan& p) {
+  const PoolOperand& indices = p.in[static_cast<size_t>(p.indices)];
+  const int64_t cells = elements(p.g.src) * p.base.cell;
+  const bool narrow = indices.dtype == Dtype::s32;  // differences are taken in their own type
+  return WindowKernel::inner_of(p) == 1 && indices.x == bits_of(indices.dtype) / 8 &&
+         cells * (narrow ? p.g.batch * p.g.channels : 1) <= kMostNames;
+}
+
 bool fits_along_x(const PoolPlan& p, bool large) {
   if (p.g.dst[2] * WindowKernel::inner_of(p) < kLeastElements || p.g.kernel[2] > kMostInterleaved) return false;
   // Rows that cannot be streamed go through tiles, which can.
   if (large && p.streamed_piece() == 0) return false;
   const auto fits = [&](int k) { return joined(p, p.in[static_cast<size_t>(k)]); };
+  if (p.indices >= 0 && !fits_indices(p)) return false;
   return (!p.maximum || fits(0)) && std::ranges::all_of(p.front_in, fits) && std::ranges::all_of(p.back_in, fits) &&
          std::ranges::all_of(p.out, [&](const PoolOperand& o) { return joined(p, o) && o.x != 0; });
 }
@@ -50,6 +63,7 @@ bool WindowPool::fits(const Problem& problem) {
   const PoolGeometry& g = p.g;
   if (!covers_once(p) || p.tap_rows() * g.kernel[2] > kMostTaps || WindowKernel::streams_of(p) > kMostStreams)
     return false;
+  if (p.indices >= 0 && !WindowKernel::along_x(p)) return false;
   if (WindowKernel::along_x(p) && !fits_along_x(p, exceeds_cache(problem))) return false;
   // Cells of a window are reached by immediate numbers.
   const auto near = [&](const PoolOperand& o) { return std::abs(o.x) * g.kernel[2] < INT32_MAX / 2; };
@@ -63,24 +77,31 @@ WindowPool::WindowPool(const Problem& problem, const Target& target) : p_(proble
   if (piece > 0) streaming_ = std::make_unique<const WindowKernel>(target.isa, p_, problem, piece);
 }
 
-Status WindowPool::operator()(const RunArgs& args) const {
+bool WindowPool::from_indices(const RunArgs& args) const {
+  std::atomic<int64_t> found = 0;
+  run_all(args, &found);
+  return found == p_.g.batch * p_.g.channels * elements(p_.g.dst);
+}
+
+void WindowPool::run_all(const RunArgs& args, std::atomic<int64_t>* found) const {
   const PoolGeometry& g = p_.g;
   const bool streaming = streaming_ && outputs_aligned(args);
   const int64_t planes = p_.channel_last ? 1 : g.channels, together = WindowKernel::along_x(p_) ? g.dst[1] : 1;
   const auto part = [&](int64_t begin, int64_t end) {
+    std::array<int32_t, kMostLanes> counts{};
     for (int64_t row = begin; row < end;) {
       const int64_t y = row % g.dst[1], z = row / g.dst[1] % g.dst[0], c = row / g.dst[1] / g.dst[0] % planes;
       const int64_t rows = std::min({end - row, g.dst[1] - y, together});
-      run(args, streaming ? *streaming_ : *kernel_, {row / g.dst[1] / g.dst[0] / planes, c, z, y, rows});
+      run(args, streaming ? *streaming_ : *kernel_, {row / g.dst[1] / g.dst[0] / planes, c, z, y, rows}, counts.data());
       row += rows;
     }
+    if (found != nullptr) *found += std::accumulate(counts.begin(), counts.end(), int64_t{0});
     if (streaming) end_streaming();
   };
   parallel_for(g.batch * planes * g.dst[0] * g.dst[1], g.src[2] * (g.channels / planes) * p_.tap_rows(), part);
-  return {};
 }
 
-void WindowPool::run(const RunArgs& args, const WindowKernel& kernel, const Place& at) const {
+void WindowPool::run(const RunArgs& args, const WindowKernel& kernel, const Place& at, int32_t* counts) const {
   const PoolGeometry& g = p_.g;
   std::array<const void*, kMostStreams> addresses;
   size_t count = 0;
@@ -88,8 +109,14 @@ void WindowPool::run(const RunArgs& args, const WindowKernel& kernel, const Plac
     for (int64_t a = 0; a < g.kernel[0]; ++a)
       for (int64_t b = 0; b < g.kernel[1]; ++b) add(at.z * g.strides[0] + a, at.y * g.strides[1] + b);
   };
-  if (p_.maximum)
+  if (p_.indices >= 0) {
+    const auto o = static_cast<size_t>(p_.indices);
+    const int64_t cell = (at.z * g.strides[0] * g.src[1] + at.y * g.strides[1]) * g.src[2];
+    addresses[count++] = p_.in[o].at(args.in[o], at.n, at.c, at.z, at.y, 0);
+    addresses[count++] = reinterpret_cast<const void*>(p_.base.first(at.n, at.c) + cell * p_.base.cell);
+  } else if (p_.maximum) {
     each_row([&](int64_t z, int64_t y) { addresses[count++] = p_.in[0].at(args.in[0], at.n, at.c, z, y, 0); });
+  }
   for (int k : p_.front_in) {
     const auto o = static_cast<size_t>(k);
     addresses[count++] = p_.in[o].at(args.in[o], at.n, at.c, at.z, at.y, 0);
@@ -103,7 +130,7 @@ void WindowPool::run(const RunArgs& args, const WindowKernel& kernel, const Plac
   each_row([&](int64_t z, int64_t y) {
     for (size_t o = 0; o < p_.out.size(); ++o) addresses[count++] = p_.out[o].at(args.out[o], at.n, at.c, z, y, 0);
   });
-  kernel({addresses.data(), WindowKernel::along_x(p_) ? at.rows : g.dst[2]});
+  kernel({addresses.data(), WindowKernel::along_x(p_) ? at.rows : g.dst[2], counts});
 }
 
 }  // namespace partita::jit

@@ -3,6 +3,7 @@
 // one step.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "kernels/jit/pool_window_kernel.hpp"
@@ -12,19 +13,28 @@ namespace partita::jit {
 
 class WindowPool {
  public:
+  /// Gradients from indices: whether they fit if the windows are those of the plan.
   static bool fits(const Problem& problem);
   /// Throws Xbyak::Error where there is no memory for code.
   WindowPool(const Problem& problem, const Target& target);
   WindowPool(const WindowPool&) = delete;
   WindowPool& operator=(const WindowPool&) = delete;
-  Status operator()(const RunArgs& args) const;
+  Status operator()(const RunArgs& args) const {
+    run_all(args, nullptr);
+    return {};
+  }
+  /// Gradients from indices, with the results written in any case: true where every index named a cell of its window.
+  bool from_indices(const RunArgs& args) const;
+  const PoolPlan& plan() const { return p_; }
 
  private:
   /// A row of windows, or `rows` of them, below each other: of the n-th example and, channel-first, the c-th channel.
   struct Place {
     int64_t n, c, z, y, rows;
   };
-  void run(const RunArgs& args, const WindowKernel& kernel, const Place& at) const;
+  static constexpr size_t kMostLanes = 16;
+  void run_all(const RunArgs& args, std::atomic<int64_t>* found) const;
+  void run(const RunArgs& args, const WindowKernel& kernel, const Place& at, int32_t* counts) const;
 
   PoolPlan p_;
   std::unique_ptr<const WindowKernel> kernel_, streaming_;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code of whole windows: rdi call, rcx the group's first channel or element of windows, along x r9 its first element of
 // cells, r8 steps left, rax and rdx for a moment; the stack holds the operands' places. Vectors: the best tap, a tap,
-// the winners' numbers, the gradients, source cells (AVX2: where the gradient will be) or later both of them spread,
-// then those of front and of back.
+// (from indices: what was found) the winners' numbers, the gradients, source cells (AVX2: where the gradient will be)
+// or later both of them spread, then those of front and of back.
 #include "kernels/jit/pool_window_kernel.hpp"
 
 #include <algorithm>
 #include <bit>
 
 #include "kernels/jit/channel_groups.hpp"
+#include "kernels/jit/pool_names.hpp"
 #include "src/base/dtype.hpp"
 
 namespace partita::jit {
@@ -24,8 +25,8 @@ constexpr int64_t kMostTogether = 4;
 }  // namespace
 
 size_t WindowKernel::streams_of(const PoolPlan& p) {
-  return p.front_in.size() +
-         static_cast<size_t>(p.tap_rows()) * ((p.maximum ? 1 : 0) + p.back_in.size() + p.out.size());
+  return static_cast<size_t>(source_streams(p)) + p.front_in.size() +
+         static_cast<size_t>(p.tap_rows()) * (p.back_in.size() + p.out.size());
 }
 
 WindowKernel::WindowKernel(Isa isa, const PoolPlan& plan, const Problem& problem, int piece)
@@ -59,7 +60,12 @@ void WindowKernel::add_streams() {
   const auto add = [&](const PoolOperand& o, bool cells) {
     add_stream(along_x_ ? o.y * (cells ? p_.g.strides[1] : 1) : o.x * (cells ? p_.g.strides[2] : 1));
   };
-  for (int64_t r = 0; r < tap_rows() && p_.maximum; ++r) add(p_.in[0], true);
+  if (from_indices()) {
+    add(p_.in[static_cast<size_t>(p_.indices)], false);
+    add_stream(p_.g.src[2] * p_.g.strides[1] * p_.base.cell);
+  } else {
+    for (int64_t r = 0; r < source_streams(p_); ++r) add(p_.in[0], true);
+  }
   for (int k : p_.front_in) add(p_.in[static_cast<size_t>(k)], false);
   for (int64_t r = 0; r < tap_rows(); ++r)
     for (int k : p_.back_in) add(p_.in[static_cast<size_t>(k)], true);
@@ -72,6 +78,10 @@ void WindowKernel::add_streams() {
 void WindowKernel::emit_steps(Body& front, Body& back) {
   Xbyak::Label step;
   mov(r8, ptr[rdi + offsetof(WindowCall, steps)]);
+  if (from_indices()) {
+    mov(rax, ptr[rdi + offsetof(WindowCall, counts)]);
+    vmovups(vec(kBest), ptr[rax]);
+  }
   align(16);
   L(step);
   const auto groups = [&](int64_t first, int64_t end) {
@@ -90,11 +100,14 @@ void WindowKernel::emit_steps(Body& front, Body& back) {
   advance_streams();
   dec(r8);
   jnz(step, T_NEAR);
+  if (!from_indices()) return;
+  mov(rax, ptr[rdi + offsetof(WindowCall, counts)]);
+  vmovups(ptr[rax], vec(kBest));
 }
 
 void WindowKernel::emit_gradients(Body& front, const Group& group) {
   for (int v = 0; v < group.vectors; ++v) {
-    if (p_.maximum) find_winner(group, v);
+    if (p_.maximum) from_indices() ? load_winner(group, v) : find_winner(group, v);
     const Xmm gradient = vec(gradients_ + v);
     emit_gradient(front, gradient,
                   [&](Xmm dst, const PoolOperand& o, size_t k) { load_windows(dst, o, front_stream(k), group, v); });
@@ -139,6 +152,26 @@ void WindowKernel::find_winner(const Group& group, int vector) {
   find_maximum(vec(winners_ + vector), {0, tap_rows(), 0, width()}, false, load, tap_numbers());
 }
 
+/// The winner's name is how far its index is from that of the vector's first cell; no cell has that of a window that
+/// does not exist.
+void WindowKernel::load_winner(const Group& group, int vector) {
+  const PoolOperand& indices = p_.in[static_cast<size_t>(p_.indices)];
+  const int each = bits_of(indices.dtype) / 8, count = group.count(vector);
+  const int64_t before = vector * whole_;
+  const Xmm first = scratch(1), low(first.getIdx()), winner = vec(winners_ + vector);
+  imul(rax, r9, static_cast<int>(p_.base.cell));
+  add(rax, slot(1));
+  add(rax, static_cast<int>(before * width() * p_.base.cell));
+  vmovq(low, rax);
+  indices.dtype == Dtype::s64 ? vpbroadcastq(first, low) : vpbroadcastd(first, low);
+  mov(rdx, slot(0));
+  const NameRegisters names{winner.getIdx(), first.getIdx(), {scratch(2).getIdx(), scratch(3).getIdx()}};
+  load_names(*this, indices.dtype, names, rdx + rcx * each + static_cast<int>(before * each), count);
+  std::vector<bool> missing(static_cast<size_t>(lanes()));
+  std::fill(missing.begin() + count, missing.end(), true);
+  set_lanes(winner, missing, -1);
+}
+
 /// Along x: the row's source cells, which the taps are picked from, where there are registers for them.
 void WindowKernel::load_taps(const Group& group, int64_t row, int vector) {
   if (paired()) {
@@ -171,6 +204,7 @@ void WindowKernel::pick_tap(const Group& group, int64_t row, int64_t tap, int ve
 
 void WindowKernel::emit_cell(Body& back, const Group& group, int64_t row, int64_t cell, int vector) {
   BodyHooks hooks;
+  counted_ = false;
   hooks.load = [&](Xmm dst, int operand) {
     const auto k = static_cast<size_t>(std::ranges::find(p_.back_in, operand) - p_.back_in.begin());
     load_cells(dst, p_.in[static_cast<size_t>(operand)], back_stream(row, k), group, cell, vector);
@@ -194,13 +228,28 @@ std::vector<int32_t> WindowKernel::windows_of(int64_t cell) const {
   return windows;
 }
 
-/// For each element of vector `cell` of a row of cells: the number of its tap.
+/// For each element of vector `cell` of a row of cells: the number of its tap, or its name.
 std::vector<int32_t> WindowKernel::taps_of(int64_t row, int64_t cell) const {
+  if (from_indices()) {
+    const int64_t z = row / p_.g.kernel[1], y = row % p_.g.kernel[1];
+    std::vector<int32_t> names;
+    for (int64_t place = cell * lanes(); place < (cell + 1) * lanes(); ++place)
+      names.push_back(static_cast<int32_t>(((z * p_.g.src[1] + y) * p_.g.src[2] + place) * p_.base.cell));
+    return names;
+  }
   if (!interleaved()) return everywhere(row * width() + cell);
   std::vector<int32_t> taps;
   for (int64_t place = cell * lanes(); place < (cell + 1) * lanes(); ++place)
     taps.push_back(static_cast<int32_t>(row * width() + place / inner_ % width()));
   return taps;
+}
+
+/// The lanes that k1, or with AVX2 `equal`, names. An expression may read the gradient twice.
+void WindowKernel::count_found(const Xmm& equal) {
+  if (!from_indices() || counted_) return;
+  counted_ = true;
+  const Xmm counts = vec(kBest);
+  wide() ? vpsubd(counts | k1, counts, pattern(everywhere(-1))) : vpsubd(counts, counts, equal);
 }
 
 /// What the windows give to vector `cell` of a row of their cells.
@@ -225,9 +274,10 @@ void WindowKernel::select_gradient(const Xmm& dst, int64_t row, int64_t cell, in
       vpermps(Zmm(dst.getIdx()) | k1 | T_z, Zmm(index.getIdx()), Zmm(gradient.getIdx()));
     else
       vmovaps(dst | k1 | T_z, gradient);
-    return;
+    return count_found(own);
   }
   vpcmpeqd(own, now ? own : winner, pattern(taps_of(row, cell)));
+  count_found(own);
   if (now) spread(dst, gradient);
   vandps(dst, own, now ? dst : gradient);
 }

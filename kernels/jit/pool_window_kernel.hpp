@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// WindowKernel: machine code for gradients of poolings whose windows cover every cell exactly once.
+// WindowKernel: machine code for gradients of poolings whose windows cover every cell exactly once, also from indices.
 #pragma once
 
 #include <vector>
@@ -9,10 +9,11 @@
 namespace partita::jit {
 
 struct WindowCall {
-  /// Addresses at the first window, tap row by tap row where cells are meant: for a maximum the source; operands of
-  /// front; those of back; results.
+  /// Addresses at the first window, tap row by tap row where cells are meant: for a maximum the source, or the indices
+  /// and the one of the first cell; operands of front; those of back; results.
   const void* const* addresses;
-  int64_t steps;  ///< along x: rows of windows; else windows of a row
+  int64_t steps;              ///< along x: rows of windows; else windows of a row
+  int32_t* counts = nullptr;  ///< from indices, of each lane: to how many cells' windows this adds
 };
 
 /// Channel-last: a row of windows, vectors of channels. Channel-first and with few channels: rows of windows, vectors
@@ -42,8 +43,10 @@ class WindowKernel : private PoolCode {
   void emit_cell(Body& back, const Group& group, int64_t row, int64_t cell, int vector);
   void spread_winners(const Group& group);
   void find_winner(const Group& group, int vector);
+  void load_winner(const Group& group, int vector);
   void load_taps(const Group& group, int64_t row, int vector);
   void pick_tap(const Group& group, int64_t row, int64_t tap, int vector);
+  void count_found(const Xbyak::Xmm& equal);
   void select_gradient(const Xbyak::Xmm& dst, int64_t row, int64_t cell, int vector);
   void load_windows(const Xbyak::Xmm& dst, const PoolOperand& o, size_t stream, const Group& group, int vector);
   void load_cells(const Xbyak::Xmm& dst, const PoolOperand& o, size_t stream, const Group& group, int64_t cell,
@@ -64,7 +67,11 @@ class WindowKernel : private PoolCode {
   Xbyak::Xmm spread_register(int kind, int64_t cell, int vector) const;
   int64_t width() const { return p_.g.kernel[2]; }
   int64_t tap_rows() const { return p_.tap_rows(); }
-  size_t front_stream(size_t k) const { return (p_.maximum ? static_cast<size_t>(tap_rows()) : 0) + k; }
+  bool from_indices() const { return p_.indices >= 0; }
+  static int64_t source_streams(const PoolPlan& plan) {
+    return plan.indices >= 0 ? 2 : plan.maximum ? plan.tap_rows() : 0;
+  }
+  size_t front_stream(size_t k) const { return static_cast<size_t>(source_streams(p_)) + k; }
   size_t back_stream(int64_t row, size_t k) const {
     return front_stream(p_.front_in.size()) + static_cast<size_t>(row) * p_.back_in.size() + k;
   }
@@ -77,6 +84,7 @@ class WindowKernel : private PoolCode {
   int whole_;                        // elements of a vector: whole cells
   int together_;                     // vectors of a group
   int winners_, gradients_, cells_;  // first registers: numbers of winning taps; gradients; cells, and what is spread
+  bool counted_ = false;             // what the cell's vector found
   void (*entry_)(const WindowCall*) = nullptr;
 };
 

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "kernels/jit/pool_window.hpp"
 #include "kernels/pool_geometry.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
@@ -32,10 +33,7 @@ struct Gradient {
   Buffer indices;  ///< of a maximum pooling of random numbers
 };
 
-Gradient random_gradient(Random& random) {
-  const Geometry g = random_geometry(random, {.round_up = true});
-  const Sizes s{random.coin(), random.whole(1, 3), random.pick<int64_t>({1, 3, 8, 16, 21, 40, 70, 130})};
-  const bool swapped = random.whole(0, 3) == 0;
+Gradient gradient_of(const Geometry& g, const Sizes& s, bool swapped, Random& random) {
   const Dtype dtype = random.pick({Dtype::f32, Dtype::bf16, Dtype::f16});
   Problem forward = problem_for(StepKind::pool_forward, OpKind::MaxPool);
   forward.attrs = window_attrs(g, s.channel_last);
@@ -54,6 +52,27 @@ Gradient random_gradient(Random& random) {
   std::vector<Buffer> source;
   source.push_back(random_buffer(forward.in[0], random));
   return {p, std::move(reference_results(forward, source)[1])};
+}
+
+Gradient random_gradient(Random& random) {
+  const Geometry g = random_geometry(random, {.round_up = true});
+  const Sizes s{random.coin(), random.whole(1, 3), random.pick<int64_t>({1, 3, 8, 16, 21, 40, 70, 130})};
+  return gradient_of(g, s, /*swapped=*/random.whole(0, 3) == 0, random);
+}
+
+/// Channel-first; windows of one size cover every cell once.
+Gradient random_whole_windows(Random& random) {
+  Geometry g;
+  for (int64_t axes = random.whole(1, 3); axes > 0; --axes) {
+    g.kernel.push_back(random.whole(1, axes == 1 ? 4 : 2));
+    g.strides.push_back(g.kernel.back());
+    g.dilations.push_back(1);
+    g.pads_begin.push_back(0);
+    g.pads_end.push_back(0);
+    g.narrow.push_back(axes == 1 ? random.whole(8, 70) : random.whole(1, 6));
+    g.wide.push_back(g.narrow.back() * g.kernel.back());
+  }
+  return gradient_of(g, {false, random.whole(1, 2), random.whole(1, 4)}, /*swapped=*/false, random);
 }
 
 int64_t position_of(const TensorDesc& desc, int64_t element) {
@@ -95,6 +114,50 @@ TEST(pool_gather, gradients_of_poolings_are_those_of_the_reference) {
       ASSERT_NE(row, nullptr);
       const auto got = run_kernel(*row, p, in, 2);
       EXPECT_EQ(difference(got[0], expected[0], tolerance_of(p.out[0].dtype)), "");
+      if (HasFailure()) return;
+    }
+}
+
+/// Found in their windows, or some of them elsewhere; with expressions around in half of the runs.
+TEST(pool_gather, whole_windows_take_their_gradients_from_indices) {
+  for (const Isa isa : generated_isas())
+    for (uint64_t seed = 1; seed <= 120; ++seed) {
+      Random random(seed);
+      Gradient gradient = random_whole_windows(random);
+      const Problem plain = gradient.problem;
+      Problem p = plain;
+      SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
+      EXPECT_TRUE(jit::WindowPool::fits(p));
+      if (random.whole(0, 2) == 0) scatter_some(gradient, random);
+      std::vector<Buffer> in;
+      in.push_back(random_buffer(p.in[0], random));
+      in.push_back(std::move(gradient.indices));
+      const auto expected = reference_results(p, in);
+      const bool around = random.coin();
+      if (around) {
+        p.ports_in = 2;
+        p.ports_out = 1;
+        p.in.push_back(dense_desc(Dtype::f32, p.out[0].dims));
+        p.out.push_back(p.out[0]);
+        in.push_back(random_buffer(p.in[2], random));
+        ExprBuilder front(p.front);
+        p.front.result = front.mul(front.load(0), front.constant(2));
+        ExprBuilder back(p.back);
+        back.store(0, back.skeleton());
+        back.store(1, back.select(back.gt(back.load(2), back.constant(0)), back.skeleton(), back.constant(0)));
+      }
+      const Kernel* row = generated_row(p.step, isa);
+      ASSERT_NE(row, nullptr);
+      const auto got = run_kernel(*row, p, in, Target{.isa = isa, .threads = 2});
+      EXPECT_EQ(damage(got[0]), "");
+      if (!around) {
+        EXPECT_EQ(difference(got[0], expected[0], tolerance_of(p.out[0].dtype)), "");
+      }
+      for (int64_t i = 0; i < elements(p.out[0].dims) && around; ++i) {
+        const double value = 2 * expected[0].get(i);
+        ASSERT_NEAR(got[0].get(i), value, std::abs(value) * tolerance_of(p.out[0].dtype)) << "element " << i;
+        ASSERT_EQ(got[1].get(i), in[2].get(i) > 0 ? got[0].get(i) : 0) << "element " << i;
+      }
       if (HasFailure()) return;
     }
 }
