@@ -72,11 +72,6 @@ GatherShape ChannelGather::shape(const Problem& problem, Isa isa) const {
   return made;
 }
 
-std::optional<IndexReach> ChannelGather::reach(const RunArgs& args) const {
-  auto found = sampled_reach(g_, base_, shape_.in[1], args.in[1]);
-  return found && found->most() <= kMostWindows ? found : std::nullopt;
-}
-
 bool ChannelGather::operator()(const RunArgs& args, const IndexReach& reach, bool stores) const {
   auto* columns = static_cast<int32_t*>(args.scratch);
   for (int64_t x = 0; x < g_.src[2]; ++x) {

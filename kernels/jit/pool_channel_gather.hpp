@@ -20,7 +20,7 @@ class ChannelGather {
   /// True where every index named a cell within `reach`; else the results are not those of the problem. `stores` false:
   /// nothing is stored.
   bool operator()(const RunArgs& args, const IndexReach& reach, bool stores) const;
-  std::optional<IndexReach> reach(const RunArgs& args) const;
+  bool takes(const IndexReach& reach) const { return reach.most() <= kMostWindows; }
 
  private:
   static constexpr int64_t kMostWindows = 32;  ///< over a cell

@@ -199,13 +199,16 @@ void PoolCode::compete(const Xmm& best, const Xmm& winner, const Xmm& value, con
   vblendvps(winner, winner, number, wins);
 }
 
-void PoolCode::add_won(const Xmm& sum, bool first, const Xmm& winner, const Xbyak::Operand& gradient, int64_t tap) {
+void PoolCode::add_won(const Xmm& sum, bool first, const Xmm& winner, const Xbyak::Operand& gradient,
+                       const std::vector<int32_t>& names, const Xmm* counts) {
   if (wide()) {
-    vpcmpeqd(k1, winner, pattern(everywhere(tap)));
+    vpcmpeqd(k1, winner, pattern(names));
+    if (counts != nullptr) vpsubd(*counts | k1, *counts, pattern(everywhere(-1)));
     return first ? vmovups(sum | k1 | T_z, gradient) : vaddps(sum | k1, sum, gradient);
   }
   const Xmm own = scratch(1);
-  vpcmpeqd(own, winner, pattern(everywhere(tap)));
+  vpcmpeqd(own, winner, pattern(names));
+  if (counts != nullptr) vpsubd(*counts, *counts, own);
   vandps(first ? sum : own, own, gradient);
   if (!first) vaddps(sum, sum, own);
 }

@@ -73,10 +73,10 @@ class PoolCode : protected Emitter {
   bool new_tap(int64_t row, int64_t tap) const {
     return row + p_.g.strides[1] >= p_.g.kernel[1] && tap + p_.g.strides[2] >= p_.g.kernel[2];
   }
-  /// Adds to `sum` (or sets it, where this is the `first`) the gradients of the windows whose winner is the tap. Uses
-  /// scratch 1.
+  /// Adds to `sum` (or sets it, where this is the `first`) the gradients of the windows whose winner has the name. Uses
+  /// k1 and scratch 1. `counts`, if any: each lane is one more where the names are the same.
   void add_won(const Xbyak::Xmm& sum, bool first, const Xbyak::Xmm& winner, const Xbyak::Operand& gradient,
-               int64_t tap);
+               const std::vector<int32_t>& names, const Xbyak::Xmm* counts = nullptr);
   /// `to` is put together from several vectors; this brings vector `number`, called in ascending order. place(lane) is
   /// vector * lanes() + lane there. `alone`: there is no other; else the first one comes with the second one. Uses
   /// scratch 0 and, AVX2, changes `from`.

@@ -169,12 +169,12 @@ void PeriodKernel::add_windows(const Xmm& sum, const PeriodPart& columns, int64_
       if (y < 0 || x < 0) continue;
       const int64_t tap = y * p_.g.kernel[2] + x;
       if (back_y == 0 && back_x == 0) {
-        add_won(sum, first, vec(winners_ + vector), vec(gradients_ + vector), tap);
+        add_won(sum, first, vec(winners_ + vector), vec(gradients_ + vector), everywhere(tap));
       } else {
         const auto at = static_cast<int>(vector * vector_bytes() - back_x * 2 * half_);
         mov(rdx, slot(kept_stream(back_y)));
         vmovups(scratch(0), ptr[rdx + rcx * 4 + at]);
-        add_won(sum, first, scratch(0), ptr[rdx + rcx * 4 + at + static_cast<int>(half_)], tap);
+        add_won(sum, first, scratch(0), ptr[rdx + rcx * 4 + at + static_cast<int>(half_)], everywhere(tap));
       }
       first = false;
     }

@@ -8,10 +8,12 @@
 
 #include "kernels/jit/pool_walk.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/shape.hpp"
 
 namespace partita::jit {
 namespace {
 
+constexpr int64_t kMostNames = 1 << 30;
 constexpr int32_t kNoTap = INT32_MIN / 2;  ///< stays negative whatever tap number is added
 
 PoolOperand pool_operand(const TensorDesc& desc, bool channel_last) {
@@ -41,16 +43,21 @@ bool same_weights(const PoolGeometry& g, int i, float& weight) {
 
 }  // namespace
 
-PoolGeometry pool_plan_geometry(const Problem& p) {
+PoolGeometry pool_plan_geometry(const Problem& p, const AssumedWindows& assumed) {
   if (has_indices(p)) return with_three_axes(pool_geometry(p, p.in[0].dims, p.out[0].dims));
   PoolGeometry g = with_three_axes(pool_geometry(p, p.out[0].dims, p.in[static_cast<size_t>(front_port(p.step))].dims));
   if (p.step != StepKind::max_pool_indices_backward) return g;
-  for (int i = 0; i < 3; ++i) g.kernel[i] = g.strides[i] = std::max<int64_t>(1, (g.src[i] + g.dst[i] / 2) / g.dst[i]);
+  for (int i = 0; i < 3; ++i) {
+    g.kernel[i] = g.strides[i] = std::max<int64_t>(1, (g.src[i] + g.dst[i] / 2) / g.dst[i]);
+    if (g.strides[i] == 1) continue;
+    g.kernel[i] += assumed.overlap;
+    g.pads_begin[i] = assumed.pad;
+  }
   return g;
 }
 
-PoolPlan::PoolPlan(const Problem& p)
-    : g(pool_plan_geometry(p)),
+PoolPlan::PoolPlan(const Problem& p, const AssumedWindows& assumed)
+    : g(pool_plan_geometry(p, assumed)),
       channel_last(g.channel_last),
       maximum(g.maximum),
       front(front_expression(p)),
@@ -81,6 +88,19 @@ PoolPlan::PoolPlan(const Problem& p)
 int64_t PoolPlan::tap_of(int i, int64_t cell, int64_t back) const {
   const int64_t distance = cell + back * g.strides[i];
   return distance % g.dilations[i] == 0 && distance / g.dilations[i] < g.kernel[i] ? distance / g.dilations[i] : -1;
+}
+
+bool PoolPlan::fits_indices() const {
+  const PoolOperand& named = in[static_cast<size_t>(indices)];
+  const bool narrow = named.dtype == Dtype::s32;  // differences are taken in their own type
+  if (channel_last || elements(g.src) * base.cell * (narrow ? g.batch * g.channels : 1) > kMostNames) return false;
+  const auto neighbours = [](const PoolOperand& o) { return o.x == bits_of(o.dtype) / 8; };
+  const auto reads = [&](int k) {
+    const PoolOperand& o = in[static_cast<size_t>(k)];
+    return o.x == 0 || neighbours(o);
+  };
+  return neighbours(named) && std::ranges::all_of(out, neighbours) && std::ranges::all_of(front_in, reads) &&
+         std::ranges::all_of(back_in, reads);
 }
 
 int PoolPlan::streamed_piece() const {

@@ -40,8 +40,14 @@ struct ColumnBlock {
   int64_t source = 0, sources = 0, source_at = 0;
 };
 
+/// What windows a gradient from indices is taken to have, for it knows none: along axes that they make shorter they are
+/// `overlap` cells longer than their stride, and the first one starts `pad` cells before the source.
+struct AssumedWindows {
+  int64_t overlap = 0, pad = 0;
+};
+
 struct PoolPlan {
-  explicit PoolPlan(const Problem& problem);
+  explicit PoolPlan(const Problem& problem, const AssumedWindows& assumed = {});
 
   PoolGeometry g;
   bool channel_last, maximum;
@@ -51,13 +57,16 @@ struct PoolPlan {
   /// place (then the gradient has no memory). -1: none moves along x.
   int ahead = -1;
   std::vector<PoolOperand> in, out;
-  /// Gradients from indices: the operand that names winners. -1: they are found in in[0]. Such a gradient knows no
-  /// windows; these are taken to cover every cell once, as far as the extents allow.
+  /// Gradients from indices: the operand that names winners. -1: they are found in in[0].
   int indices = -1;
   PoolIndex base;  ///< of indices
   /// Average: every window along x, or along z and y, has the same weight; `weight` is what they have in common.
   bool same_along_x = true, same_along_rows = true;
   float weight = 1;
+
+  /// Gradients from indices: whether elements of all operands are neighbours along x or one for all, and distances of
+  /// indices in a plane are numbers of 32 bits.
+  bool fits_indices() const;
 
   int64_t rows() const { return g.src[0] * g.src[1]; }  ///< of cells, in a plane
   /// Cells between a window's first and last one, both counted.
@@ -93,6 +102,6 @@ struct PoolPlan {
   int32_t first_tap_of(int64_t z, int64_t y) const;
 };
 
-PoolGeometry pool_plan_geometry(const Problem& problem);
+PoolGeometry pool_plan_geometry(const Problem& problem, const AssumedWindows& assumed);
 
 }  // namespace partita::jit

@@ -125,11 +125,8 @@ void PlaneGather::make_kernels(const Problem& problem, Isa isa) {
   if (rest > 0) last_streaming_ = box(rest, true);
 }
 
-std::optional<IndexReach> PlaneGather::reach(const RunArgs& args) const {
-  auto found = sampled_reach(g_, base_, in_[1], args.in[1]);
-  if (!found || found->most(0) > kMostPlanes || found->most(1) > kMostWindows || found->most(2) > kMostWindows)
-    return std::nullopt;
-  return found;
+bool PlaneGather::takes(const IndexReach& reach) const {
+  return reach.most(0) <= kMostPlanes && reach.most(1) <= kMostWindows && reach.most(2) <= kMostWindows;
 }
 
 /// Where vectors of cells find their windows along x, and rows theirs along y. Windows that do not exist are those at

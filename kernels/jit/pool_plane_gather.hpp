@@ -23,7 +23,7 @@ class PlaneGather {
   /// True where every index named a cell within `reach`; else the results are not those of the problem. `stores` false:
   /// nothing is stored.
   bool operator()(const RunArgs& args, const IndexReach& reach, bool stores) const;
-  std::optional<IndexReach> reach(const RunArgs& args) const;
+  bool takes(const IndexReach& reach) const;
 
  private:
   static constexpr size_t kMaxOperands = 12;

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "kernels/jit/pool_walk.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/shape.hpp"
 #include "src/base/threads.hpp"
 
 namespace partita::jit {
@@ -18,13 +20,14 @@ constexpr size_t kMostStreams = 64;
 
 }  // namespace
 
-bool PlanePeriodPool::fits(const Problem& problem, const Target& target) {
-  const PoolPlan p(problem);
+bool PlanePeriodPool::fits(const Problem& problem, const Target& target, const AssumedWindows& assumed) {
+  const PoolPlan p(problem, assumed);
   const PoolGeometry& g = p.g;
   if (!has_periods(p) || p.channel_last || PlanePeriodKernel::streams_of(p) > kMostStreams) return false;
   if (g.strides[2] > PlanePeriodKernel::kMostStride || g.strides[1] > PlanePeriodKernel::kMostStride ||
       g.dst[2] < kLeastWidth)
     return false;
+  if (p.indices >= 0 && (!p.fits_indices() || g.strides[2] > PlanePeriodKernel::kMostStrideFromIndices)) return false;
   if (g.batch * g.channels * g.src[0] < kPlanesPerThread * target.threads) return false;
   for (int64_t window = 0; window < g.dst[2]; ++window)
     if (g.taps(2, window).begin >= g.taps(2, window).end) return false;
@@ -36,8 +39,8 @@ bool PlanePeriodPool::fits(const Problem& problem, const Target& target) {
   return std::ranges::all_of(p.in, near) && std::ranges::all_of(p.out, near) && g.src[2] < INT32_MAX / 64;
 }
 
-PlanePeriodPool::PlanePeriodPool(const Problem& problem, const Target& target)
-    : p_(problem),
+PlanePeriodPool::PlanePeriodPool(const Problem& problem, const Target& target, const AssumedWindows& assumed)
+    : p_(problem, assumed),
       threads_(std::max(1, target.threads)),
       margin_(PlanePeriodKernel::windows_before(p_, target.isa) * 4),
       row_bytes_(aligned(PlanePeriodKernel::windows_of_row(p_, target.isa) * 8)) {
@@ -46,20 +49,29 @@ PlanePeriodPool::PlanePeriodPool(const Problem& problem, const Target& target)
     streaming_ = std::make_unique<const PlanePeriodKernel>(target.isa, p_, problem, p_.streamed_piece());
 }
 
-Status PlanePeriodPool::operator()(const RunArgs& args) const {
+bool PlanePeriodPool::from_indices(const RunArgs& args) const {
+  std::atomic<int64_t> found = 0;
+  run_all(args, &found);
+  return found == p_.g.batch * p_.g.channels * elements(p_.g.dst);
+}
+
+void PlanePeriodPool::run_all(const RunArgs& args, std::atomic<int64_t>* found) const {
   const bool streaming = streaming_ && outputs_aligned(args);
   const auto part = [&](int64_t begin, int64_t end, int number) {
     const int64_t bytes = p_.reach(1) * row_bytes_;
     std::byte* kept = static_cast<std::byte*>(args.scratch) + number * bytes;
+    std::array<int32_t, kMostLanes> counts{};
     fill_words(kept, bytes, int32_t{-1});
-    for (int64_t plane = begin; plane < end; ++plane) run(args, streaming ? *streaming_ : *kernel_, plane, kept);
+    for (int64_t plane = begin; plane < end; ++plane)
+      run(args, streaming ? *streaming_ : *kernel_, plane, kept, counts.data());
+    if (found != nullptr) *found += std::accumulate(counts.begin(), counts.end(), int64_t{0});
     if (streaming) end_streaming();
   };
   parallel_for(p_.g.batch * p_.g.channels * p_.g.src[0], p_.g.src[1] * p_.g.src[2], part, threads_);
-  return {};
 }
 
-void PlanePeriodPool::run(const RunArgs& args, const PlanePeriodKernel& kernel, int64_t plane, std::byte* kept) const {
+void PlanePeriodPool::run(const RunArgs& args, const PlanePeriodKernel& kernel, int64_t plane, std::byte* kept,
+                          int32_t* counts) const {
   const int64_t z = plane % p_.g.src[0], c = plane / p_.g.src[0] % p_.g.channels;
   const int64_t n = plane / p_.g.src[0] / p_.g.channels;
   std::array<const void*, kMostStreams> addresses;
@@ -68,12 +80,18 @@ void PlanePeriodPool::run(const RunArgs& args, const PlanePeriodKernel& kernel, 
     const auto o = static_cast<size_t>(operand);
     addresses[count++] = p_.in[o].at(args.in[o], n, c, z, 0, 0);
   };
-  add(0);
+  if (p_.indices >= 0) {
+    const int64_t corner = (z * p_.g.src[1] - p_.g.pads_begin[1]) * p_.g.src[2] - p_.g.pads_begin[2];
+    add(p_.indices);
+    addresses[count++] = reinterpret_cast<const void*>(p_.base.first(n, c) + corner * p_.base.cell);
+  } else {
+    add(0);
+  }
   std::ranges::for_each(p_.front_in, add);
   std::ranges::for_each(p_.back_in, add);
   for (size_t o = 0; o < p_.out.size(); ++o) addresses[count++] = p_.out[o].at(args.out[o], n, c, z, 0, 0);
   for (int64_t back = 0; back < p_.reach(1); ++back) addresses[count++] = kept + back * row_bytes_ + margin_;
-  kernel({addresses.data()});
+  kernel({addresses.data(), counts});
 }
 
 }  // namespace partita::jit

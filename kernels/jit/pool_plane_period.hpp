@@ -2,6 +2,7 @@
 // Gradients of maximum poolings, channel-first, whose windows may overlap, leave cells out or hang over the border.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "kernels/jit/pool_plane_period_kernel.hpp"
@@ -12,16 +13,25 @@ namespace partita::jit {
 /// One plane after the other.
 class PlanePeriodPool {
  public:
-  static bool fits(const Problem& problem, const Target& target);
+  /// `assumed`: of gradients from indices.
+  static bool fits(const Problem& problem, const Target& target, const AssumedWindows& assumed = {});
   /// Throws Xbyak::Error where there is no memory for code.
-  PlanePeriodPool(const Problem& problem, const Target& target);
+  PlanePeriodPool(const Problem& problem, const Target& target, const AssumedWindows& assumed = {});
   PlanePeriodPool(const PlanePeriodPool&) = delete;
   PlanePeriodPool& operator=(const PlanePeriodPool&) = delete;
   size_t scratch_bytes() const { return static_cast<size_t>(threads_ * p_.reach(1) * row_bytes_); }
-  Status operator()(const RunArgs& args) const;
+  Status operator()(const RunArgs& args) const {
+    run_all(args, nullptr);
+    return {};
+  }
+  /// Gradients from indices, with the results written in any case: true where every index named a cell of its window.
+  bool from_indices(const RunArgs& args) const;
+  const PoolPlan& plan() const { return p_; }
 
  private:
-  void run(const RunArgs& args, const PlanePeriodKernel& kernel, int64_t plane, std::byte* kept) const;
+  static constexpr size_t kMostLanes = 16;
+  void run_all(const RunArgs& args, std::atomic<int64_t>* found) const;
+  void run(const RunArgs& args, const PlanePeriodKernel& kernel, int64_t plane, std::byte* kept, int32_t* counts) const;
 
   PoolPlan p_;
   int threads_;

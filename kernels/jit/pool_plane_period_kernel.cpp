@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code of planes: rcx first window, or first period of cells, of a group, r9 first cell of the group, r8 rows of
 // periods left, rax and rdx for a moment. Vectors of the search: the best tap, a tap, the winners' numbers, source
-// cells; of the cells: the sum of each cell of a period; then those of front and of back.
+// cells; of the cells: the sum of each cell of a period; from indices, what was found; then those of front and of back.
 #include "kernels/jit/pool_plane_period_kernel.hpp"
 
 #include <algorithm>
+#include <limits>
 
+#include "kernels/jit/pool_names.hpp"
 #include "src/base/dtype.hpp"
 
 namespace partita::jit {
@@ -14,13 +16,16 @@ namespace {
 using Xbyak::RegExp;
 using Xbyak::Xmm;
 
+constexpr int32_t kNoWinner = std::numeric_limits<int32_t>::min();
+
 int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 int lanes_of(Isa isa) { return isa == Isa::avx512 ? 16 : 8; }
 
 }  // namespace
 
 size_t PlanePeriodKernel::streams_of(const PoolPlan& p) {
-  return 1 + p.front_in.size() + p.back_in.size() + p.out.size() + static_cast<size_t>(p.reach(1));
+  return (p.indices >= 0 ? 2 : 1) + p.front_in.size() + p.back_in.size() + p.out.size() +
+         static_cast<size_t>(p.reach(1));
 }
 
 int64_t PlanePeriodKernel::windows_before(const PoolPlan& p, Isa isa) { return rounded_up(p.reach(2), lanes_of(isa)); }
@@ -43,7 +48,12 @@ PlanePeriodKernel::PlanePeriodKernel(Isa isa, const PoolPlan& plan, const Proble
 
 void PlanePeriodKernel::add_streams() {
   const int64_t step = p_.g.strides[1];
-  add_stream(p_.in[0].y * step);
+  if (from_indices()) {
+    add_stream(p_.in[static_cast<size_t>(p_.indices)].y);
+    add_stream(p_.g.src[2] * step * p_.base.cell);
+  } else {
+    add_stream(p_.in[0].y * step);
+  }
   for (int k : p_.front_in) add_stream(p_.in[static_cast<size_t>(k)].y);
   for (int k : p_.back_in) add_stream(p_.in[static_cast<size_t>(k)].y * step);
   for (const PoolOperand& o : p_.out) add_stream(o.y * step);
@@ -53,6 +63,10 @@ void PlanePeriodKernel::add_streams() {
 /// Rows of periods that are alike are a loop.
 void PlanePeriodKernel::emit_planes(Body& front, Body& back) {
   const int64_t periods = periods_of(p_, 1);
+  if (from_indices()) {
+    mov(rax, ptr[rdi + offsetof(PlanePeriodCall, counts)]);
+    vmovups(counts(), ptr[rax]);
+  }
   for (int64_t period = 0, end = 0; period < periods; period = end) {
     const PeriodPart rows = period_part(p_, 1, period);
     for (end = period + 1; end < periods && period_part(p_, 1, end) == rows;) ++end;
@@ -67,6 +81,9 @@ void PlanePeriodKernel::emit_planes(Body& front, Body& back) {
     dec(r8);
     jnz(next, T_NEAR);
   }
+  if (!from_indices()) return;
+  mov(rax, ptr[rdi + offsetof(PlanePeriodCall, counts)]);
+  vmovups(ptr[rax], counts());
 }
 
 /// The row that nothing needs any more is the next one's.
@@ -110,7 +127,10 @@ void PlanePeriodKernel::search_group(Body& front, const PeriodPart& rows, int64_
     const int64_t displacement = (row * g.dilations[1] - g.pads_begin[1]) * p_.in[0].y;
     load_row_tap(0, displacement, tap, first, new_tap(row, tap));
   };
-  find_row_maximum(winner, {rows.first_tap, rows.end_tap, 0, g.kernel[2]}, first, load, tap_numbers());
+  if (from_indices())
+    load_winners(winner, count);
+  else
+    find_row_maximum(winner, {rows.first_tap, rows.end_tap, 0, g.kernel[2]}, first, load, tap_numbers());
   mov(rdx, slot(kept_stream(0)));
   store_bytes(winner, 4, rdx + rcx * 4, count, false);
   emit_gradient(front, gradient, [&](Xmm dst, const PoolOperand& o, size_t k) {
@@ -120,6 +140,34 @@ void PlanePeriodKernel::search_group(Body& front, const PeriodPart& rows, int64_
   });
   mov(rdx, slot(kept_stream(0)));
   store_bytes(gradient, 4, rdx + rcx * 4 + static_cast<int>(gradients_at_), count, false);
+}
+
+/// What is before the window's first tap becomes -1.
+void PlanePeriodKernel::load_winners(const Xmm& winner, int count) {
+  const PoolOperand& indices = p_.in[static_cast<size_t>(p_.indices)];
+  const Xmm first = scratch(1), low(first.getIdx());
+  imul(rax, r9, static_cast<int>(p_.base.cell));
+  add(rax, slot(1));
+  vmovq(low, rax);
+  indices.dtype == Dtype::s64 ? vpbroadcastq(first, low) : vpbroadcastd(first, low);
+  mov(rdx, slot(0));
+  load_names(*this, indices.dtype, {winner.getIdx(), first.getIdx(), {scratch(2).getIdx(), scratch(3).getIdx()}},
+             rdx + rcx * (bits_of(indices.dtype) / 8), count);
+  std::vector<int32_t> starts;
+  for (int64_t l = 0; l < lanes(); ++l) starts.push_back(static_cast<int32_t>(l * stride() * p_.base.cell));
+  vpsubd(winner, winner, pattern(starts));
+  vpmaxsd(winner, winner, pattern(everywhere(-1)));
+}
+
+/// What a winner is called where tap (y, x) won, for each cell of the phase among the group's first `cells`; where
+/// there is no such cell, what no winner is called.
+std::vector<int32_t> PlanePeriodKernel::names(int64_t y, int64_t x, int64_t phase, int64_t cells) const {
+  const PoolGeometry& g = p_.g;
+  if (!from_indices()) return everywhere(y * g.kernel[2] + x);
+  std::vector<int32_t> list = everywhere((y * g.dilations[1] * g.src[2] + x * g.dilations[2]) * p_.base.cell);
+  for (int64_t l = 0; l < lanes(); ++l)
+    if (l * stride() + phase >= cells) list[static_cast<size_t>(l)] = kNoWinner;
+  return list;
 }
 
 /// Cells are stored in the order of memory, vectors of `stride` times as many as periods.
@@ -145,14 +193,14 @@ void PlanePeriodKernel::emit_cells(Body& back, const PeriodPart& rows) {
 }
 
 void PlanePeriodKernel::emit_group(Body& back, const PeriodPart& rows, int64_t row, int64_t cells) {
-  for (int64_t phase = 0; phase < stride(); ++phase) add_windows(rows, row, phase);
+  for (int64_t phase = 0; phase < stride(); ++phase) add_windows(rows, row, phase, cells);
   for (int64_t v = 0; v * lanes() < cells; ++v)
     emit_vector(back, row, v, static_cast<int>(std::min<int64_t>(lanes(), cells - v * lanes())));
 }
 
 /// vec(phase) = the gradients that every stride-th cell won, in the order of PeriodKernel.
-void PlanePeriodKernel::add_windows(const PeriodPart& rows, int64_t row, int64_t phase) {
-  const Xmm sum = vec(static_cast<int>(phase));
+void PlanePeriodKernel::add_windows(const PeriodPart& rows, int64_t row, int64_t phase, int64_t cells) {
+  const Xmm sum = vec(static_cast<int>(phase)), found = counts();
   const int64_t place = phase + p_.g.pads_begin[2];
   bool first = true;
   for (int64_t back_y = rows.end_back; back_y-- > rows.first_back;)
@@ -163,7 +211,7 @@ void PlanePeriodKernel::add_windows(const PeriodPart& rows, int64_t row, int64_t
       mov(rdx, slot(kept_stream(back_y)));
       vmovups(scratch(0), ptr[rdx + rcx * 4 + at]);
       add_won(sum, first, scratch(0), ptr[rdx + rcx * 4 + at + static_cast<int>(gradients_at_)],
-              y * p_.g.kernel[2] + x);
+              names(y, x, phase, cells), from_indices() ? &found : nullptr);
       first = false;
     }
   if (first) broadcast_bits(sum, 0);

@@ -18,7 +18,6 @@ constexpr int64_t kMostTaps = 16;
 constexpr int64_t kMostInterleaved = 6;  ///< cells of a window along x, where vectors go along x
 constexpr int64_t kLeastElements = 8;    ///< of a row, where vectors go along x
 constexpr size_t kMostStreams = 64;
-constexpr int64_t kMostNames = 1 << 30;
 
 /// Every cell belongs to exactly one window, and windows weigh the same.
 bool covers_once(const PoolPlan& p) {
@@ -37,21 +36,11 @@ bool joined(const PoolPlan& p, const PoolOperand& o) {
   return (o.c == each && o.x == each * inner) || (o.c == 0 && o.x == 0);
 }
 
-/// They are neighbours, and their distances in a plane are numbers of 32 bits.
-bool fits_indices(const PoolPlan& p) {
-  const PoolOperand& indices = p.in[static_cast<size_t>(p.indices)];
-  const int64_t cells = elements(p.g.src) * p.base.cell;
-  const bool narrow = indices.dtype == Dtype::s32;  // differences are taken in their own type
-  return WindowKernel::inner_of(p) == 1 && indices.x == bits_of(indices.dtype) / 8 &&
-         cells * (narrow ? p.g.batch * p.g.channels : 1) <= kMostNames;
-}
-
 bool fits_along_x(const PoolPlan& p, bool large) {
   if (p.g.dst[2] * WindowKernel::inner_of(p) < kLeastElements || p.g.kernel[2] > kMostInterleaved) return false;
   // Rows that cannot be streamed go through tiles, which can.
   if (large && p.streamed_piece() == 0) return false;
   const auto fits = [&](int k) { return joined(p, p.in[static_cast<size_t>(k)]); };
-  if (p.indices >= 0 && !fits_indices(p)) return false;
   return (!p.maximum || fits(0)) && std::ranges::all_of(p.front_in, fits) && std::ranges::all_of(p.back_in, fits) &&
          std::ranges::all_of(p.out, [&](const PoolOperand& o) { return joined(p, o) && o.x != 0; });
 }
@@ -63,7 +52,7 @@ bool WindowPool::fits(const Problem& problem) {
   const PoolGeometry& g = p.g;
   if (!covers_once(p) || p.tap_rows() * g.kernel[2] > kMostTaps || WindowKernel::streams_of(p) > kMostStreams)
     return false;
-  if (p.indices >= 0 && !WindowKernel::along_x(p)) return false;
+  if (p.indices >= 0 && !p.fits_indices()) return false;
   if (WindowKernel::along_x(p) && !fits_along_x(p, exceeds_cache(problem))) return false;
   // Cells of a window are reached by immediate numbers.
   const auto near = [&](const PoolOperand& o) { return std::abs(o.x) * g.kernel[2] < INT32_MAX / 2; };
