@@ -106,7 +106,7 @@ class FoldLoop {
     const int64_t along = box[part.axis];
     Dims starts = box;
     starts[part.axis] = (along + part.rows_of_call - 1) / part.rows_of_call;
-    for (int64_t i = 0; i < elements(starts); ++i) {
+    for (int64_t i = 0, n = elements(starts); i < n; ++i) {
       Dims at = coordinates(i, starts);
       at[part.axis] *= part.rows_of_call;
       const int64_t rows = std::min(part.rows_of_call, along - at[part.axis]);

@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t kEnoughTasks = 16;  ///< extent of a kept axis that is split without more ado
 constexpr int64_t kMostCopies = 64;
+constexpr int64_t kLeastWork = 8192;                ///< elements of a task, where there is more than one
 constexpr int64_t kMostDoubles = int64_t{1} << 20;  ///< of all copies together, where there is more than one
 
 /// Distance from the first to one past the last place.
@@ -65,8 +66,10 @@ FoldPlan::FoldPlan(const Problem& loop, const Dims& rows) {
   }
   shared_ = folded_away < 0 || (kept >= 0 && (rows[kept] >= kEnoughTasks || rows[kept] >= rows[folded_away]));
   axis_ = std::max(0, shared_ ? kept : folded_away);
-  if (!shared_)
-    copies_ = std::clamp(std::min(kMostDoubles / std::max<int64_t>(size_, 1), rows[axis_]), int64_t{1}, kMostCopies);
+  most_tasks_ = std::max<int64_t>(elements(loop.out[0].dims) / kLeastWork, 1);
+  if (shared_ || rows.empty()) return;
+  copies_ = std::clamp(std::min(kMostDoubles / std::max<int64_t>(size_, 1), rows[axis_]), int64_t{1}, kMostCopies);
+  most_tasks_ = copies_ = std::min(copies_, most_tasks_);
 }
 
 FoldPlan::Range FoldPlan::range(int64_t task, int64_t extent) const {

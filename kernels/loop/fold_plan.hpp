@@ -2,6 +2,7 @@
 // FoldPlan: how threads share a loop whose outputs fold elements together, so that every sum has one order.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "kernels/kernel.hpp"
@@ -16,8 +17,8 @@ Fold fold_of_output(const Expr& back, size_t port);
 const char* refuse_folds(const Problem& loop);
 
 /// Work is split along one axis of the rows. Where each fold keeps that axis, tasks fill different places of one copy
-/// of the results; otherwise the axis is cut into a fixed number of tasks with a copy each. Copies hold doubles, in
-/// scratch memory; `finish` joins them in order. Nothing depends on the number of threads.
+/// of the results; otherwise each task has a copy. Copies hold doubles, in scratch memory; `finish` joins them in
+/// order. How many tasks there are, the loop's size alone says (small ones have one), never the number of threads.
 class FoldPlan {
  public:
   struct Output {
@@ -35,7 +36,7 @@ class FoldPlan {
 
   int axis() const { return axis_; }
   /// Tasks for rows whose split axis has this extent.
-  int64_t tasks(int64_t extent) const { return shared_ ? extent : std::min(extent, copies_); }
+  int64_t tasks(int64_t extent) const { return std::min(extent, most_tasks_); }
   struct Range {
     int64_t begin, end;
   };
@@ -53,7 +54,7 @@ class FoldPlan {
   std::vector<Output> outputs_;
   int axis_ = 0;
   bool shared_ = false;
-  int64_t copies_ = 1, size_ = 0;
+  int64_t most_tasks_ = 1, copies_ = 1, size_ = 0;
 };
 
 }  // namespace partita

@@ -99,7 +99,7 @@ class FoldingLoop {
     if (space_.empty()) return program_.run(work, own, {}, 1, nullptr);
     Dims box = rows_;
     box[plan_.axis()] = range.end - range.begin;
-    for (int64_t r = 0; r < elements(box); ++r) {
+    for (int64_t r = 0, n = elements(box); r < n; ++r) {
       Dims at = coordinates(r, box);
       at[plan_.axis()] += range.begin;
       at.back() *= RowProgram::kRun;
