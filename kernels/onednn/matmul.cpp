@@ -10,8 +10,8 @@ namespace {
 
 using dnnl::memory;
 
-/// True where the matrices of a batch interleave in memory, or no axis of a matrix is contiguous: oneDNN 3.7 accepts
-/// such operands and multiplies them wrongly.
+/// True where the matrices of a batch interleave in memory, as those of heads do that stand beside each other in a row,
+/// or no axis of a matrix is contiguous: oneDNN 3.7 accepts such operands and multiplies them wrongly.
 bool is_unusual(const TensorDesc& tensor) {
   const int row = tensor.dims.size() - 2, column = row + 1;
   const int64_t matrix =
@@ -21,6 +21,18 @@ bool is_unusual(const TensorDesc& tensor) {
   }
   const auto contiguous = [&](int axis) { return tensor.dims[axis] > 1 && tensor.strides[axis] == 1; };
   return matrix > 1 && !contiguous(row) && !contiguous(column);
+}
+
+/// Matrices that primitives take: `tensor`, or where it is unusual, matrices one behind another, by columns where that
+/// is how they lie, so that a copy moves runs of elements.
+TensorDesc usual(const TensorDesc& tensor) {
+  if (!is_unusual(tensor)) return tensor;
+  const int row = tensor.dims.size() - 2, column = row + 1;
+  TensorDesc made = dense(tensor);
+  if (tensor.dims[row] == 1 || tensor.strides[row] != 1) return made;
+  made.strides[row] = 1;
+  made.strides[column] = tensor.dims[row];
+  return made;
 }
 
 dnnl::accumulation_mode accumulation_of(const Attrs& attrs) {
@@ -63,20 +75,20 @@ const char* plan_matmul(const Problem& problem, const Target& target, PrimitiveR
   for (const PostOp& op : product.post_ops)
     if (op.operand >= 0) operands.push_back(with_unit_axes(problem.in[static_cast<size_t>(op.operand)]));
   const MatmulViews v = matmul_views(problem, product.src, product.weights, std::move(operands));
-  if (is_unusual(v.a) || is_unusual(v.b) || is_unusual(v.dst)) return "the matrices lie in memory in an unusual way";
-  const memory::desc a = desc_of(v.a), b = desc_of(v.b), dst = desc_of(v.dst);
+  const TensorDesc made = usual(v.dst);
+  const memory::desc a = desc_of(usual(v.a)), b = desc_of(usual(v.b)), dst = desc_of(made);
   const memory::desc bias = v.bias.empty() ? memory::desc() : desc_of(v.bias[0]);
   const int axis = column_axis(problem, product.weights);
-  const Around around(problem, product, v.dst, v.operands,
+  const Around around(problem, product, made, v.operands,
                       {axis, 1 << (v.b.dims.size() - 1), product.weights.dims.size() > 1 ? v.b.dims.back() : -1});
   dnnl::primitive_attr attr = attr_of(problem, target, product);
   if (!around.describe(attr, false)) return "scales or zero points lie in an unusual way";
   const bool packs = target.keeps_packs && problem.is_constant(static_cast<size_t>(product.weights_at));
   const dnnl::matmul::primitive_desc desc(cpu_engine(), a, packs ? any_layout(b) : b, bias, dst, attr);
   std::vector<Operand> arguments = {
-      run.reads(DNNL_ARG_SRC, run.in(problem, product.src_at), a),
-      run.reads(DNNL_ARG_WEIGHTS, run.in(problem, product.weights_at), b, desc.weights_desc()),
-      run.writes(DNNL_ARG_DST, run.out(problem, 0), dst)};
+      run.reads(DNNL_ARG_SRC, run.in(problem, product.src_at), desc_of(v.a), a),
+      run.reads(DNNL_ARG_WEIGHTS, run.in(problem, product.weights_at), desc_of(v.b), desc.weights_desc()),
+      run.writes(DNNL_ARG_DST, run.out(problem, 0), desc_of(v.dst), dst)};
   if (!v.bias.empty()) arguments.push_back(run.reads(DNNL_ARG_BIAS, run.in(problem, 2), bias));
   around.arguments(desc, run, arguments);
   run.add(desc, std::move(arguments));

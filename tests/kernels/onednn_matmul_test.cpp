@@ -63,6 +63,36 @@ TEST_P(onednn_matmul, agrees_with_the_reference) {
   }
 }
 
+/// [batch, heads, rows, columns] where heads stand beside each other in a row.
+TensorDesc heads_in_rows(Dtype dtype, const Dims& dims) {
+  TensorDesc desc = dense_desc(dtype, dims);
+  desc.strides[1] = dims[3];
+  desc.strides[2] = dims[1] * dims[3];
+  return desc;
+}
+
+/// oneDNN multiplies such matrices wrongly; copies in their own type stand between.
+TEST_P(onednn_matmul, takes_heads_that_stand_beside_each_other) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Random random(seed);
+    const int64_t batch = random.whole(1, 3), heads = random.whole(2, 4), m = random.whole(1, 20),
+                  k = random.whole(2, 32), n = random.whole(2, 20);
+    const bool transposed = random.coin();
+    Problem p = problem_for(StepKind::matmul, OpKind::MatMul);
+    p.attrs.set(Attr::transpose_b, transposed);
+    p.attrs.set(Attr::accumulation_mode, std::string("strict"));
+    p.in = {heads_in_rows(GetParam().src, {batch, heads, m, k}),
+            heads_in_rows(GetParam().src, transposed ? Dims{batch, heads, n, k} : Dims{batch, heads, k, n})};
+    p.out = {random.coin() ? heads_in_rows(GetParam().dst, {batch, heads, m, n})
+                           : dense_desc(GetParam().dst, {batch, heads, m, n})};
+    if (GetParam().src == Dtype::f32) {
+      EXPECT_STREQ(kernels_for(StepKind::matmul)[0].refuse(p, {}), nullptr) << "seed " << seed;
+    }
+    expect_rows_agree(p, random);
+    if (HasFailure()) return;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(types, onednn_matmul,
                          testing::Values(Types{Dtype::f32, Dtype::f32}, Types{Dtype::bf16, Dtype::bf16},
                                          Types{Dtype::f16, Dtype::f16}, Types{Dtype::bf16, Dtype::f32},
