@@ -20,6 +20,8 @@ namespace {
 
 constexpr int64_t kPlaces = 2048;  ///< numbers that one call folds into, for each output
 constexpr int64_t kRowsOfACall = 256;
+/// Rows that are folded upon each other in f32 are few beside all, so that sums of small tensors stay exact.
+constexpr int64_t kLeastRowsOfACall = 8, kLeastCalls = 32;
 constexpr size_t kMaxFolds = 4;
 static_assert(kMaxFolds <= size_t{FlatKernel::kMaxRowFolds});
 
@@ -83,6 +85,8 @@ class FoldLoop {
       most_places = std::max(most_places, part.walks.back().row_places);
     }
     part.rows_of_call = coordinates_ ? 1 : std::min(kRowsOfACall, std::max<int64_t>(1, kPlaces / most_places));
+    if (std::ranges::any_of(part.walks, [](const FoldWalk& walk) { return walk.row_places == 0; }))
+      part.rows_of_call = std::min(part.rows_of_call, std::max(kLeastRowsOfACall, flat.rows[part.axis] / kLeastCalls));
     part.kernel = std::make_shared<const FlatKernel>(target.isa, lanes, shape, p.out[0].dims.size() - 1);
     part.flat = std::move(flat);
     return part;
@@ -105,19 +109,19 @@ class FoldLoop {
     box[plan_.axis()] = range.end - range.begin;
     const int64_t along = box[part.axis];
     Dims starts = box;
-    starts[part.axis] = (along + part.rows_of_call - 1) / part.rows_of_call;
+    starts[part.axis] = 1;
     for (int64_t i = 0, n = elements(starts); i < n; ++i) {
       Dims at = coordinates(i, starts);
-      at[part.axis] *= part.rows_of_call;
-      const int64_t rows = std::min(part.rows_of_call, along - at[part.axis]);
       at[plan_.axis()] += range.begin;
-      call(part, args, task, at, rows);
+      run_along(part, args, task, at, along);
     }
   }
 
-  void call(const Part& part, const RunArgs& args, int64_t task, const Dims& at, int64_t rows) const {
+  /// `along` rows from `at` on, call by call.
+  void run_along(const Part& part, const RunArgs& args, int64_t task, Dims at, int64_t along) const {
     std::array<const void*, kMaxLoopOperands> in;
     std::array<void*, kMaxLoopOperands> out;
+    std::array<double*, kMaxFolds> results;
     std::array<std::array<float, kPlaces>, kMaxFolds> sums;
     const FlatPart& flat = part.flat;
     for (size_t k = 0; k < flat.in.size(); ++k)
@@ -125,13 +129,39 @@ class FoldLoop {
     for (size_t k = 0; k < flat.out.size(); ++k)
       out[k] = const_cast<std::byte*>(row_address(args.out[k], flat.out[k], at, bits_of(flat.out[k].dtype) / 8));
     for (size_t f = 0; f < part.walks.size(); ++f) {
-      fill(sums[f].data(), places(part.walks[f], rows), identity_of(plan_.outputs()[f].how));
-      out[plan_.outputs()[f].port] = sums[f].data();
+      const FoldPlan::Output& output = plan_.outputs()[f];
+      const TensorDesc& desc = flat.out[output.port];
+      results[f] = plan_.results(args.scratch, task, f) + desc.offset;
+      for (int d = 0; d < at.size(); ++d) results[f] += at[d] * desc.strides[d];
+      out[output.port] = sums[f].data();
     }
-    std::array<int32_t, kMaxRank> place{};
-    if (coordinates_) place_of(flat, at, place.data());
-    (*part.kernel)({in.data(), out.data(), place.data(), rows});
-    for (size_t f = 0; f < part.walks.size(); ++f) keep(part, args, task, at, rows, f, sums[f].data());
+    for (int64_t rows = 0, left = along; left > 0; left -= rows) {
+      rows = std::min(part.rows_of_call, left);
+      for (size_t f = 0; f < part.walks.size(); ++f)
+        fill(sums[f].data(), places(part.walks[f], rows), identity_of(plan_.outputs()[f].how));
+      std::array<int32_t, kMaxRank> place{};
+      if (coordinates_) place_of(flat, at, place.data());
+      (*part.kernel)({in.data(), out.data(), place.data(), rows});
+      for (size_t f = 0; f < part.walks.size(); ++f) {
+        keep(part, rows, f, sums[f].data(), results[f]);
+        results[f] += rows * flat.out[plan_.outputs()[f].port].strides[part.axis];
+      }
+      for (size_t k = 0; k < flat.in.size(); ++k) in[k] = behind(in[k], flat.in[k], part.axis, rows);
+      for (size_t k = 0; k < flat.out.size(); ++k)
+        if (fold_at(k) < 0) out[k] = const_cast<void*>(behind(out[k], flat.out[k], part.axis, rows));
+      at[part.axis] += rows;
+    }
+  }
+
+  static const void* behind(const void* row, const TensorDesc& desc, int axis, int64_t rows) {
+    return static_cast<const std::byte*>(row) + rows * desc.strides[axis] * (bits_of(desc.dtype) / 8);
+  }
+
+  /// The number of the fold that output `port` is; -1: it is stored.
+  int fold_at(size_t port) const {
+    for (size_t f = 0; f < plan_.outputs().size(); ++f)
+      if (plan_.outputs()[f].port == port) return static_cast<int>(f);
+    return -1;
   }
 
   static int64_t places(const FoldWalk& walk, int64_t rows) {
@@ -139,13 +169,10 @@ class FoldLoop {
   }
 
   /// Joins the numbers of a call with the task's results.
-  void keep(const Part& part, const RunArgs& args, int64_t task, const Dims& at, int64_t rows, size_t f,
-            const float* sums) const {
+  void keep(const Part& part, int64_t rows, size_t f, const float* sums, double* results) const {
     const FoldPlan::Output& output = plan_.outputs()[f];
     const TensorDesc& desc = part.flat.out[output.port];
     const FoldWalk& walk = part.walks[f];
-    double* results = plan_.results(args.scratch, task, f) + desc.offset;
-    for (int d = 0; d < at.size(); ++d) results += at[d] * desc.strides[d];
     const int64_t n = walk.row_places != 0 ? rows : 1;
     for (int64_t r = 0; r < n; ++r) {
       double* to = results + r * desc.strides[part.axis];

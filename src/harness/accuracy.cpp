@@ -19,7 +19,7 @@ constexpr Accuracy kTable[] = {
     {OpKind::BatchNormInference, tensor, {2, 0.15}, {0.51, 0.1}},
     {OpKind::BatchNormTrainingBackward, tensor, {8, 1}, {0.51, 0.1}},
     {OpKind::BiasAdd, result, {0.5, 0.3}, {0.51, 0.3}},
-    {OpKind::BiasAddBackward, terms, {0.5, 0.05}, {0.51, 0.05}},
+    {OpKind::BiasAddBackward, terms, {0.5, 0.1}, {0.51, 0.05}},
     {OpKind::Clamp, result, {0, 0}, {0, 0}},
     {OpKind::ClampBackward, result, {0, 0}, {0, 0}},
     {OpKind::ConvTranspose, terms, {6, 0.4}, {0.51, 0.05}},
