@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 
+#include "passes/optimize/drop_copies.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
@@ -45,6 +46,7 @@ class Maker {
   Result<TileProgram> run(const Target& target) {
     for (const Region::Local& l : region_.local) add_local(l);
     for (size_t i = 0; i < region_.steps.size(); ++i) PT_TRY(add_step(i));
+    drop_copies(made_.program);
     fuse_loops(made_.program, target);
     PT_TRY(select_kernels(made_.program, target));
     plan_memory(made_.program);

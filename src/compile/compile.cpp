@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "passes/optimize/drop_copies.hpp"
 #include "passes/optimize/untangle.hpp"
 #include "passes/program.hpp"
 #include "passes/tile/tile.hpp"
@@ -25,6 +26,7 @@ Result<Compiled> compile_for(const Target& target, const Partition& partition, c
   auto executable = std::make_shared<Executable>();
   PT_ASSIGN(executable->program, lower(subgraph, target));
   PT_TRY(tile(executable->program, target));
+  drop_copies(executable->program);
   fuse_loops(executable->program, target);
   untangle(executable->program, target);
   mark_constants(executable->program);
