@@ -3,6 +3,7 @@
 // transposed convolution is a convolution's gradient, so each operator is one of four oneDNN primitives.
 #include "kernels/onednn/post_ops.hpp"
 #include "kernels/onednn/rows.hpp"
+#include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 
 namespace partita::onednn {
@@ -43,8 +44,19 @@ constexpr const char* kUnusualWindows = "oneDNN reads out of bounds for such win
 constexpr const char* kNoPrimitive = "oneDNN has no implementation for these types or sizes on this machine";
 constexpr const char* kEmptyWindow = "a window lies completely in the padding";
 
-bool is_slow(const dnnl::primitive_desc_base& desc) {
-  return is_reference(desc) || std::string_view(desc.impl_info_str()).find("gemm:") != std::string_view::npos;
+/// Whether the one channel of each group is filled up to whole vectors: work and weights grow by the square of that.
+bool pads_channels(const dnnl::primitive_desc_base& desc, const Roles& roles) {
+  constexpr size_t kTooMuch = 4;
+  const TensorDesc& weights = roles.weights;
+  const bool depthwise = weights.dims.size() > roles.wide.dims.size() && weights.dims[1] == 1 && weights.dims[2] == 1;
+  return depthwise && is_floating(weights.dtype) &&
+         desc.query_md(dnnl::query::weights_md).get_size() >=
+             kTooMuch * bytes_for(weights.dtype, elements(weights.dims));
+}
+
+bool is_slow(const dnnl::primitive_desc_base& desc, const Roles& roles) {
+  return is_reference(desc) || std::string_view(desc.impl_info_str()).find("gemm:") != std::string_view::npos ||
+         pads_channels(desc, roles);
 }
 
 /// Faults of oneDNN 3.7's brgemm kernel, found by the differential tests: groups with one input channel where some
@@ -58,6 +70,13 @@ bool is_faulty(const dnnl::primitive_desc_base& desc, const Roles& roles, const 
   if (roles.weights.dims[input_axis] == 1) return true;
   if (name.find("amx") == std::string_view::npos) return false;
   return !windows.each_tap_has_a_cell || (windows.strides.back() > 1 && roles.narrow.dims.back() <= kFew);
+}
+
+/// Transposed convolutions that run as the gradient of a convolution have what stands around them done by plain loops,
+/// tens of times slower than the product.
+bool does_surroundings_slowly(const dnnl::primitive_desc_base& desc, const Product& product) {
+  const bool surrounded = !product.post_ops.empty() || product.src_front || product.weights_front;
+  return surrounded && std::string_view(desc.impl_info_str()).find("conv:any") != std::string_view::npos;
 }
 
 /// The first sound implementation oneDNN offers for the layouts, empty where there is none.
@@ -94,7 +113,7 @@ auto fastest(const Roles& roles, const Windows& windows, const Descs& have, cons
   decltype(describe(have)) slow;
   for (const Descs& layouts : wishes(roles, have)) {
     auto desc = first_sound(roles, windows, layouts, describe);
-    if (desc && !is_slow(desc)) return desc;
+    if (desc && !is_slow(desc, roles)) return desc;
     if (!slow) slow = std::move(desc);
   }
   return slow;
@@ -143,7 +162,10 @@ const char* plan_forward(const Problem& problem, const Target& target, Primitive
     const bool free = (transposed ? d.wide : d.narrow).get_format_kind() == memory::format_kind::any;
     dnnl::primitive_attr attr = math_attr(target);
     understood = around.describe(attr, free);
-    return understood ? describe(d, w, attr) : Desc();
+    Desc made = understood ? describe(d, w, attr) : Desc();
+    while (made && does_surroundings_slowly(made, product))
+      if (!made.next_impl()) return Desc();
+    return made;
   });
   if (!understood) return "scales or zero points lie in an unusual way";
   if (!desc) return kNoPrimitive;
