@@ -28,7 +28,10 @@ class Places {
       : graph_(graph), inputs_(inputs) {
     for (size_t p = 0; p < parts.size(); ++p)
       for (const logical_tensor& t : parts[p].in) last_read_[t.id] = p;
-    for (size_t p = 0; p < parts.size(); ++p) add(parts[p], p);
+    for (size_t p = 0; p < parts.size(); ++p) {
+      add(parts[p], p);
+      if (parts[p].once) keep(parts[p], parts.size());
+    }
     place_blocks();
   }
 
@@ -67,6 +70,15 @@ class Places {
         blocks_.push_back({aligned(t.size_bytes()), 0, p, last});
       }
     }
+  }
+
+  /// Nobody else may use the memory of constants, at no time.
+  void keep(const Part& part, size_t end) {
+    for (const logical_tensor& t : part.out)
+      if (const auto block = block_of_.find(t.id); block != block_of_.end()) {
+        blocks_[block->second].first = 0;
+        blocks_[block->second].last = end;
+      }
   }
 
   /// A view of a tensor lives in its memory, which it keeps alive.
@@ -160,7 +172,11 @@ Result<GraphSide> GraphSide::make(const FinalGraph& graph, const GraphInputs& in
     Bound bound{{}, {}, side.scratch_.data.get()};
     for (const logical_tensor& t : part.in) bound.in.push_back(places.at(t.id, arena, side.results_));
     for (const logical_tensor& t : part.out) bound.out.push_back(places.at(t.id, arena, side.results_));
-    PT_ASSIGN(side.calls_.emplace_back(), part.bind(bound));
+    PT_ASSIGN(Call call, part.bind(bound));
+    if (part.once)
+      PT_TRY(call());
+    else
+      side.calls_.push_back(std::move(call));
   }
   return side;
 }

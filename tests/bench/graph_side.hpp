@@ -31,6 +31,7 @@ struct Part {
   /// Makes the call on these addresses. Null: nothing has to run, out[0] is in[0] under another name.
   std::function<Result<Call>(const Bound&)> bind;
   std::string kernel;  ///< what runs, for a person
+  bool once = false;   ///< reads constants alone: called when the side is made, its results last
 };
 
 /// Tensors by id, with the memory of graph inputs.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "kernels/pool_geometry.hpp"
 #include "passes/specialize.hpp"
@@ -44,11 +45,19 @@ class Known {
     return {};
   }
   bool is_inner(const logical_tensor& t) const { return !is_result(graph_, t.id); }
+  /// Known before the first execution: a constant input, or made of such alone.
+  bool is_constant(const logical_tensor& t) const {
+    return made_once_.contains(t.id) || (inputs_.contains(t.id) && t.property == Property::constant);
+  }
+  void add_constants(const std::vector<logical_tensor>& made) {
+    for (const logical_tensor& t : made) made_once_.insert(t.id);
+  }
 
  private:
   const FinalGraph& graph_;
   const GraphInputs& inputs_;
   std::unordered_map<uint64_t, logical_tensor> descs_;
+  std::unordered_set<uint64_t> made_once_;
 };
 
 /// False where the partition makes nothing and so need not run.
@@ -83,7 +92,7 @@ bool is_pooling(StepKind step) {
   return step == StepKind::pool_forward || step == StepKind::pool_backward || step == StepKind::max_pool_backward;
 }
 
-Problem problem_of(const Subgraph& graph) {
+Problem problem_of(const Subgraph& graph, const Known& known) {
   const SubOp& o = graph.ops[0];
   Problem problem;
   problem.step = op_def(o.kind).step;
@@ -95,8 +104,7 @@ Problem problem_of(const Subgraph& graph) {
   };
   for (size_t k = 0; k < o.in.size(); ++k) {
     problem.in.push_back(desc_of(o.in[k]));
-    if (graph.values[static_cast<size_t>(o.in[k])].desc.property == Property::constant)
-      problem.constant_ports |= uint64_t{1} << k;
+    if (known.is_constant(graph.values[static_cast<size_t>(o.in[k])].desc)) problem.constant_ports |= uint64_t{1} << k;
   }
   for (int v : o.out) problem.out.push_back(desc_of(v));
   return is_pooling(problem.step) ? with_batch_axis(std::move(problem)) : problem;
@@ -187,7 +195,7 @@ Result<OneByOne> onednn_parts(const graph& g, const GraphInputs& inputs, int thr
     const Subgraph& subgraph = specialized.graph;
     if (subgraph.ops.empty() || subgraph.ops[0].kind == OpKind::End) continue;
     const Target target{Isa::any, thread_count(), p.form()->fpmath, true};  // no code of Partita's around primitives
-    const Problem problem = problem_of(subgraph);
+    const Problem problem = problem_of(subgraph, known);
     Part part;
     for (int v : subgraph.ops[0].in) part.in.push_back(subgraph.values[static_cast<size_t>(v)].desc);
     for (int v : subgraph.ops[0].out) part.out.push_back(subgraph.values[static_cast<size_t>(v)].desc);
@@ -205,6 +213,11 @@ Result<OneByOne> onednn_parts(const graph& g, const GraphInputs& inputs, int thr
       ++made.own;
     }
     PT_TRY(known.add(part.out));
+    const bool constant = !part.in.empty() &&
+                          std::ranges::all_of(part.in, [&](const auto& t) { return known.is_constant(t); }) &&
+                          std::ranges::all_of(part.out, [&](const auto& t) { return known.is_inner(t); });
+    part.once = constant && !view;
+    if (constant) known.add_constants(part.out);
     made.parts.push_back(std::move(part));
   }
   return made;
