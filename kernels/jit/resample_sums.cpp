@@ -159,16 +159,21 @@ void ResampleSums::run_rows(const RunArgs& args, const ResamplePiece& piece, con
   const auto z_taps = walk_.z.taps(piece.z);
   const size_t over_y = stretch.positions.size(), all = z_taps.size() * over_y, kind = kind_of(piece.chunk);
   const int64_t y = stretch.first + row * blocks_.y_step.step, x = blocks_.chunks[piece.chunk].begin;
+  size_t at_z = 0, at_y = 0;
+  const float* slot = nullptr;
   for (size_t done = 0; done == 0 || done < all; done += kGroupedTaps) {
     const size_t group = std::min<size_t>(kGroupedTaps, all - done), accumulate = done > 0 ? 1 : 0;
     size_t k = 0;
     if (accumulate) in[k++] = from.sums;
     for (size_t t = done; t < done + group; ++t) {
-      const Tap& tap = z_taps[t / over_y];
-      in[k++] = from.slots + tap.source % blocks_.z_slots * from.slot_floats +
-                (stretch.positions[t % over_y] + row * blocks_.y_step.shift) * blocks_.row_floats;
-      if (walk_.y.weighted()) in[k++] = &stretch.weights[t % over_y * static_cast<size_t>(stretch.count)] + row;
+      const Tap& tap = z_taps[at_z];
+      if (at_y == 0) slot = from.slots + tap.source % blocks_.z_slots * from.slot_floats;
+      in[k++] = slot + (stretch.positions[at_y] + row * blocks_.y_step.shift) * blocks_.row_floats;
+      if (walk_.y.weighted()) in[k++] = &stretch.weights[at_y * static_cast<size_t>(stretch.count)] + row;
       if (walk_.z.weighted()) in[k++] = &tap.weight;
+      if (++at_y < over_y) continue;
+      at_y = 0;
+      ++at_z;
     }
     if (done + group < all) {
       out[0] = from.sums;

@@ -49,9 +49,9 @@ struct Cut {
   int64_t count() const { return (extent + whole - 1) / whole; }
   int64_t rest() const { return extent % whole; }
   int64_t start(int64_t tile) const { return tile * whole; }
-  int64_t length(int64_t tile) const { return std::min(whole, extent - start(tile)); }
+  int64_t length_at(int64_t start) const { return std::min(whole, extent - start); }
   /// 0 for a whole tile, 1 for the rest.
-  size_t kind(int64_t tile) const { return length(tile) == whole ? 0 : 1; }
+  size_t kind(int64_t length) const { return length == whole ? 0 : 1; }
 };
 
 struct Operand {
@@ -73,8 +73,8 @@ struct Operand {
 
 struct TilePlace {
   Dims at;  ///< first element
-  int64_t rows, length;
-  size_t row_kind, length_kind;
+  int64_t rows = 0, length = 0;
+  size_t row_kind = 0, length_kind = 0;
 };
 
 bool only_copies(const Problem& p) {
@@ -112,9 +112,13 @@ class StridedLoop {
     const bool streams = streams_ && aligned(args);
     parallel_for(parts, tiles * rows_.whole * lengths_.whole * cost_ / parts, [&](int64_t begin, int64_t end) {
       // A part has its own scratch memory, whichever thread runs it.
-      for (int64_t part = begin; part < end; ++part)
-        for (int64_t tile = tiles * part / parts; tile < tiles * (part + 1) / parts; ++tile)
-          run(place_of(tile), args, static_cast<std::byte*>(args.scratch) + part * tile_bytes_, streams);
+      for (int64_t part = begin; part < end; ++part) {
+        const int64_t first = tiles * part / parts, last = tiles * (part + 1) / parts;
+        if (first == last) continue;
+        TilePlace place = place_of(first);
+        for (int64_t tile = first; tile < last; ++tile, go_on(place))
+          run(place, args, static_cast<std::byte*>(args.scratch) + part * tile_bytes_, streams);
+      }
     });
     return {};
   }
@@ -244,7 +248,33 @@ class StridedLoop {
     Dims at = coordinates(tile / lengths_.count() / rows_.count(), outer_);
     at.push_back(rows_.start(r));
     at.push_back(lengths_.start(l));
-    return {at, rows_.length(r), lengths_.length(l), rows_.kind(r), lengths_.kind(l)};
+    TilePlace place{.at = at};
+    measure(place);
+    return place;
+  }
+
+  /// The next tile; tiles may be so small that counting their coordinates anew would cost more than they.
+  void go_on(TilePlace& place) const {
+    Dims& at = place.at;
+    const int last = at.size() - 1;
+    at[last] += lengths_.whole;
+    if (at[last] >= lengths_.extent) {
+      at[last] = 0;
+      at[last - 1] += rows_.whole;
+      if (at[last - 1] >= rows_.extent) {
+        at[last - 1] = 0;
+        for (int d = last - 2; d >= 0 && ++at[d] == outer_[d]; --d) at[d] = 0;
+      }
+    }
+    measure(place);
+  }
+
+  void measure(TilePlace& place) const {
+    const int last = place.at.size() - 1;
+    place.rows = rows_.length_at(place.at[last - 1]);
+    place.length = lengths_.length_at(place.at[last]);
+    place.row_kind = rows_.kind(place.rows);
+    place.length_kind = lengths_.kind(place.length);
   }
 
   static std::byte* address(const void* base, const Operand& o, const Dims& at) {

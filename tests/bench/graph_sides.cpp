@@ -79,11 +79,10 @@ Result<Part> compiled_part(const partition& p, const Known& known, const std::ve
             .kernel = {}};
   for (const step_info& step : compiled.steps()) part.kernel += str(part.kernel.empty() ? "" : " + ", step.kernel);
   part.bind = [compiled, on](const Bound& bound) {
-    std::vector<tensor> in, out;
-    for (size_t k = 0; k < bound.in.size(); ++k) in.emplace_back(compiled.inputs()[k], bound.in[k]);
-    for (size_t k = 0; k < bound.out.size(); ++k) out.emplace_back(compiled.outputs()[k], bound.out[k]);
-    return Result<Call>(
-        [compiled, on, in, out, scratch = bound.scratch] { return compiled.execute(on, in, out, scratch); });
+    const std::vector<const void*> in(bound.in.begin(), bound.in.end());
+    return Result<Call>([compiled, on, in, out = bound.out, scratch = bound.scratch] {
+      return compiled.execute_at(on, in, out, scratch);
+    });
   };
   return part;
 }
