@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution in its three directions, for the operators of the Convolution and of the ConvTranspose family: a
 // transposed convolution is a convolution's gradient, so each operator is one of four oneDNN primitives.
+#include <algorithm>
+#include <span>
+
 #include "kernels/onednn/post_ops.hpp"
 #include "kernels/onednn/rows.hpp"
 #include "src/base/dtype.hpp"
@@ -77,6 +80,13 @@ bool is_faulty(const dnnl::primitive_desc_base& desc, const Roles& roles, const 
 bool does_surroundings_slowly(const dnnl::primitive_desc_base& desc, const Product& product) {
   const bool surrounded = !product.post_ops.empty() || product.src_front || product.weights_front;
   return surrounded && std::string_view(desc.impl_info_str()).find("conv:any") != std::string_view::npos;
+}
+
+/// Whether an operand as large as the result lies otherwise than the primitive wants it.
+bool copies_a_large_one(std::span<const Operand> operands, const TensorDesc& dst) {
+  return std::ranges::any_of(operands, [&](const Operand& operand) {
+    return operand.have != operand.want && operand.have.get_dims() == dims_of(dst.dims);
+  });
 }
 
 /// The first sound implementation oneDNN offers for the layouts, empty where there is none.
@@ -175,7 +185,11 @@ const char* plan_forward(const Problem& problem, const Target& target, Primitive
       run.reads(DNNL_ARG_WEIGHTS, run.in(problem, product.weights_at), have.weights, desc.weights_desc()),
       run.writes(DNNL_ARG_DST, run.out(problem, 0), to, desc.dst_desc())};
   if (product.has_bias) operands.push_back(run.reads(DNNL_ARG_BIAS, run.in(problem, 2), bias_desc(problem)));
+  const size_t own = operands.size();
   around.arguments(desc, run, operands);
+  const bool loops_are_fast = PARTITA_JIT && target.isa != Isa::any;
+  if (loops_are_fast && copies_a_large_one(std::span(operands).subspan(own), dst))
+    return "an operand of a post-operation would be copied, which a loop reads where it lies";
   run.add(desc, std::move(operands), scratchpad_for(roles, target));
   return nullptr;
 }
