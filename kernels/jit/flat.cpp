@@ -101,7 +101,7 @@ class FlatLoop {
     const FlatKernel& kernel = part.streaming && aligned(args) ? *part.streaming : *part.plain;
     const Dims& extents = part.flat.rows;
     const int axis = part.flat.last_axis();
-    const int64_t run_length = coordinates_ ? 1 : part.streams.most_rows(extents[axis]);
+    const int64_t run_length = coordinates_ ? 1 : extents[axis];
     parallel_for(elements(extents), part.flat.length * cost_, [&](int64_t begin, int64_t end) {
       while (begin < end) {
         const Dims at = coordinates(begin, extents);

@@ -77,21 +77,18 @@ Lanes SideBySide::lanes(Isa isa, RowShape& shape) {
 namespace {
 
 constexpr size_t kMostOperations = 32;  ///< constants counted
-constexpr int64_t kLeastApart = 8192;   ///< bytes
-constexpr int64_t kMostApart = 64;      ///< rows
+constexpr int64_t kLeastApart = 2048;   ///< bytes from row to row
 constexpr int64_t kLine = 64;
 
 }  // namespace
 
 RowStreams::RowStreams(const Expr& expr, const Lanes& lanes, RowShape shape, int64_t rows, Isa isa) {
-  int64_t widest = 0;
+  int64_t apart = 0;
   for (const auto* side : {&shape.in, &shape.out})
-    for (const RowOperand& o : *side) widest = std::max(widest, o.row_bytes);
-  if (lanes.code.size() > kMostOperations || widest == 0) return;
-  apart_ = std::clamp<int64_t>(kLeastApart / widest, 1, kMostApart);
-  if (rows < kStreams * apart_ || widest * kStreams * apart_ > INT32_MAX) return;
-  for (const RowOperand& o : shape.out)
-    if (o.row_bytes == 0) return;
+    for (const RowOperand& o : *side) apart = std::max(apart, o.row_bytes);
+  const bool moves = std::ranges::all_of(shape.out, [](const RowOperand& o) { return o.row_bytes != 0; });
+  if (lanes.code.size() > kMostOperations || rows < kStreams || apart < kLeastApart || !moves) return;
+  if (apart * kStreams > INT32_MAX) return;
 
   for (const RowOperand& o : shape.in) in_bytes_.push_back(o.row_bytes);
   for (const RowOperand& o : shape.out) out_bytes_.push_back(o.row_bytes);
@@ -103,22 +100,20 @@ RowStreams::RowStreams(const Expr& expr, const Lanes& lanes, RowShape shape, int
     shape.vectors = std::max(shape.vectors, static_cast<int>(kLine / vector_bytes(o)));
   if (shape.length % (vector * shape.vectors) != 0) shape.vectors = 1;
   SideBySide all(expr, shape.in, shape.out);
-  for (int64_t r = 0; r < kStreams * apart_; r += apart_)
+  for (int64_t r = 0; r < kStreams; ++r)
     for (int v = 0; v < shape.vectors; ++v)
       all.add([&](const RowOperand& o) { return r * o.row_bytes + (o.steps ? v * vector_bytes(o) : 0); });
   const Lanes code = all.lanes(isa, shape);
-  if (apart_ == 1) {
-    for (auto* side : {&shape.in, &shape.out})
-      for (RowOperand& o : *side) o.row_bytes *= kStreams;
-    shape.prefetch = 0;  // what the next rows read at the same place
-    for (RowOperand& o : shape.in) o.ahead = static_cast<int>(o.row_bytes);
-  }
+  for (auto* side : {&shape.in, &shape.out})
+    for (RowOperand& o : *side) o.row_bytes *= kStreams;
+  shape.prefetch = 0;  // what the next rows read at the same place
+  for (RowOperand& o : shape.in) o.ahead = static_cast<int>(o.row_bytes);
   kernel_ = std::make_shared<const FlatKernel>(isa, code, shape, 0);
 }
 
 void RowStreams::run(RowCall& call, std::span<const void*> in, std::span<void*> out) const {
   if (!kernel_) return;
-  const int64_t taken = apart_ == 1 ? call.rows / kStreams * kStreams : call.rows == kStreams * apart_ ? call.rows : 0;
+  const int64_t taken = call.rows / kStreams * kStreams;
   if (taken == 0) return;
   RowCall part = call;
   part.rows = taken / kStreams;

@@ -41,7 +41,7 @@ class SideBySide {
   int count_ = 0;
 };
 
-/// Rows of a loop that streams, four at once some way apart: one stream alone leaves much of a core's bandwidth unused.
+/// Rows of a loop that streams, four at once: one stream alone leaves much of a core's bandwidth unused.
 class RowStreams {
  public:
   RowStreams() = default;
@@ -49,8 +49,6 @@ class RowStreams {
   /// that memory does not matter.
   RowStreams(const Expr& expr, const Lanes& lanes, RowShape shape, int64_t rows, Isa isa);
 
-  /// Rows of a call, at the most.
-  int64_t most_rows(int64_t rows) const { return kernel_ && apart_ > 1 ? std::min(rows, kStreams * apart_) : rows; }
   /// Runs the first of call.rows, as many as it takes; `call`, with its addresses `in` and `out`, then is about the
   /// others.
   void run(RowCall& call, std::span<const void*> in, std::span<void*> out) const;
@@ -58,7 +56,6 @@ class RowStreams {
  private:
   static constexpr int64_t kStreams = 4;
   std::shared_ptr<const FlatKernel> kernel_;
-  int64_t apart_ = 1;                          ///< rows
   std::vector<int64_t> in_bytes_, out_bytes_;  ///< from row to row
 };
 
