@@ -67,7 +67,7 @@ class GraphRun {
       PT_ASSIGN(const BoundPartition bound, tensors_.bind(p, on_).at(name_of(p)));
       steps_ += str("\n", name_of(p), ":", steps_of(bound.compiled));
       for (const step_info& step : bound.compiled.steps())
-        if (std::string_view(step.kernel).starts_with("pool_")) averages_.insert(step.kernel);
+        if (std::string_view(step.kernel).starts_with("pool_")) add_averages(step);
       PT_TRY(bound.compiled.execute(stream(on_, 2), bound.inputs, bound.outputs).at(name_of(p)));
       if (verify) PT_TRY(check(p, bound));
     }
@@ -76,10 +76,18 @@ class GraphRun {
   const Tensors& tensors() const { return tensors_.all(); }
   /// What ran, partition by partition.
   const std::string& steps() const { return steps_; }
-  /// The kernels of averages. Sums of windows are rounded otherwise by other kernels.
+  /// Averages with their kernels. Sums of windows are rounded otherwise by other kernels.
   const std::set<std::string>& averages() const { return averages_; }
 
  private:
+  /// A step's text begins with its operators, "Abs 2, AvgPoolBackward 5".
+  void add_averages(const step_info& step) {
+    const std::string list = step.text.substr(0, step.text.find(" | ")) + ", ";
+    for (size_t at = 0, end; (end = list.find(", ", at)) != std::string::npos; at = end + 2)
+      if (const std::string name = list.substr(at, end - at); name.find("Pool") != std::string::npos)
+        averages_.insert(str(name, ": ", step.kernel));
+  }
+
   Status check(const partition& p, const BoundPartition& bound) const {
     const Given given{bound.given_in, bound.given_out, bound.constants};
     PT_ASSIGN(const Tensors expected, run_reference(*p.form(), given, tensors_.all()));

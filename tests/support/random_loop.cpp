@@ -75,7 +75,9 @@ void random_expression(Problem& p, Random& random) {
     } else if (choice == 8) {
       values.push_back(b.add(any(values), b.constant(static_cast<float>(random.real(-2, 2)))));
     } else {
-      values.push_back(b.apply(ExprOp::to_f32, b.index(static_cast<int>(random.whole(0, p.out[0].dims.size() - 1)))));
+      // Small, so that it does not enlarge the last bits of a difference.
+      const auto place = b.index(static_cast<int>(random.whole(0, p.out[0].dims.size() - 1)));
+      values.push_back(b.mul(b.apply(ExprOp::to_f32, place), b.constant(0x1p-12f)));
     }
   }
   for (size_t k = 0; k < p.out.size(); ++k) {
