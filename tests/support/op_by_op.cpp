@@ -80,10 +80,11 @@ class GraphRun {
   const std::set<std::string>& averages() const { return averages_; }
 
  private:
-  /// A step's text begins with its operators, "Abs 2, AvgPoolBackward 5".
+  /// A step's text begins with its operators, "Abs 2 + AvgPoolBackward 5".
   void add_averages(const step_info& step) {
-    const std::string list = step.text.substr(0, step.text.find(" | ")) + ", ";
-    for (size_t at = 0, end; (end = list.find(", ", at)) != std::string::npos; at = end + 2)
+    constexpr std::string_view kBetween = " + ";
+    const std::string list = str(step.text.substr(0, step.text.find(" | ")), kBetween);
+    for (size_t at = 0, end; (end = list.find(kBetween, at)) != std::string::npos; at = end + kBetween.size())
       if (const std::string name = list.substr(at, end - at); name.find("Pool") != std::string::npos)
         averages_.insert(str(name, ": ", step.kernel));
   }
