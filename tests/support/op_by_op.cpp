@@ -66,8 +66,7 @@ class GraphRun {
       if (!p.supported()) continue;
       PT_ASSIGN(const BoundPartition bound, tensors_.bind(p, on_).at(name_of(p)));
       steps_ += str("\n", name_of(p), ":", steps_of(bound.compiled));
-      for (const step_info& step : bound.compiled.steps())
-        if (std::string_view(step.kernel).starts_with("pool_")) add_averages(step);
+      for (const step_info& step : bound.compiled.steps()) add_averages(step);
       PT_TRY(bound.compiled.execute(stream(on_, 2), bound.inputs, bound.outputs).at(name_of(p)));
       if (verify) PT_TRY(check(p, bound));
     }
@@ -76,17 +75,15 @@ class GraphRun {
   const Tensors& tensors() const { return tensors_.all(); }
   /// What ran, partition by partition.
   const std::string& steps() const { return steps_; }
-  /// Averages with their kernels. Sums of windows are rounded otherwise by other kernels.
+  /// Averages with their neighbours and kernels. Sums of windows are rounded otherwise by other kernels.
   const std::set<std::string>& averages() const { return averages_; }
 
  private:
-  /// A step's text begins with its operators, "Abs 2 + AvgPoolBackward 5".
+  /// A step's text begins with its operators, "Abs 2 + AvgPoolBackward 5": a kernel may go other ways beside
+  /// neighbours.
   void add_averages(const step_info& step) {
-    constexpr std::string_view kBetween = " + ";
-    const std::string list = str(step.text.substr(0, step.text.find(" | ")), kBetween);
-    for (size_t at = 0, end; (end = list.find(kBetween, at)) != std::string::npos; at = end + kBetween.size())
-      if (const std::string name = list.substr(at, end - at); name.find("Pool") != std::string::npos)
-        averages_.insert(str(name, ": ", step.kernel));
+    const std::string operators = step.text.substr(0, step.text.find(" | "));
+    if (operators.find("Avg") != std::string::npos) averages_.insert(str(operators, ": ", step.kernel));
   }
 
   Status check(const partition& p, const BoundPartition& bound) const {
