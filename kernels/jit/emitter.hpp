@@ -14,6 +14,9 @@
 
 namespace partita::jit {
 
+/// 32-bit lanes of a vector.
+constexpr int lanes_of(Isa isa) { return isa == Isa::avx512 ? 16 : 8; }
+
 /// The width is a value, not a template argument. The last kScratch vector registers belong to conversions.
 class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
  public:
@@ -27,7 +30,7 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   bool wide() const { return wide_; }
   Isa isa() const { return wide_ ? Isa::avx512 : Isa::avx2; }
   /// 32-bit lanes of a vector.
-  int lanes() const { return wide_ ? 16 : 8; }
+  int lanes() const { return lanes_of(isa()); }
   int vector_bytes() const { return lanes() * 4; }
   /// Vector registers free for values.
   int value_registers() const { return (wide_ ? 32 : 16) - kScratch; }

@@ -43,7 +43,7 @@ int64_t rows_ahead(const PoolPlan& p) { return std::clamp<int64_t>(kCellsAhead /
 int64_t AverageFirstKernel::rows_of_sums(const PoolPlan& p) { return rows_ahead(p) + 1; }
 
 int64_t AverageFirstKernel::sums_bytes(Isa isa, const PoolPlan& p) {
-  const int64_t lanes = isa == Isa::avx512 ? 16 : 8;
+  const int64_t lanes = lanes_of(isa);
   const int64_t cells = p.g.src[2] + (vectors_of_step(p) + 1) * lanes;
   return aligned((std::max(cells / p.g.strides[2], p.g.dst[2]) + 2 * p.reach(2) + 2 * lanes) * 4) + kCacheLine;
 }

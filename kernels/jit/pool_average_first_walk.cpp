@@ -33,7 +33,7 @@ AverageFirstPool::AverageFirstPool(const Problem& problem, const Target& target)
     : p_(problem),
       threads_(std::max(1, target.threads)),
       block_(p_.column_blocks(p_.g.src[2])[0]),
-      lanes_(target.isa == Isa::avx512 ? 16 : 8),
+      lanes_(lanes_of(target.isa)),
       sums_bytes_(AverageFirstKernel::sums_bytes(target.isa, p_)),
       sums_rows_(AverageFirstKernel::rows_of_sums(p_)),
       column_weights_(p_.column_weights()) {

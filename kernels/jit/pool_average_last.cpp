@@ -36,7 +36,7 @@ int64_t columns_before(const PoolPlan& p) { return p.lead() == 0 ? p.reach(2) - 
 }  // namespace
 
 int64_t AverageLastKernel::column_bytes(Isa isa, const PoolPlan& plan) {
-  const int64_t lanes = isa == Isa::avx512 ? 16 : 8;
+  const int64_t lanes = lanes_of(isa);
   return (plan.g.channels + lanes - 1) / lanes * lanes * 4;
 }
 
@@ -316,7 +316,7 @@ AverageLastPool::AverageLastPool(const Problem& problem, const Target& target)
   table_bytes_ = aligned(static_cast<int64_t>(covers * p_.front_in.size() * sizeof(void*)));
   thread_bytes_ = record_bytes_ + together_ * (table_bytes_ + column_bytes_);
   kernel_ = std::make_unique<const AverageLastKernel>(target.isa, p_, problem, false);
-  const int lanes = target.isa == Isa::avx512 ? 16 : 8;
+  const int lanes = lanes_of(target.isa);
   // Cells follow each other, so whole vectors make whole cache lines.
   const auto on_vectors = [&](const PoolOperand& o) {
     const int64_t vector = lanes * bits_of(o.dtype) / 8;

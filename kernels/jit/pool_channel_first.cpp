@@ -29,7 +29,7 @@ ChannelFirstPool::ChannelFirstPool(const Problem& problem, const Target& target)
       stages_(p_, target.isa),
       isa_(target.isa),
       threads_(std::max(1, target.threads)),
-      lanes_(isa_ == Isa::avx512 ? 16 : 8),
+      lanes_(lanes_of(isa_)),
       join_cells_(stages_.joinable_cells()) {
   make_tiles();
   choose_steps();

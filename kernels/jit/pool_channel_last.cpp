@@ -41,7 +41,7 @@ ChannelLastPool::ChannelLastPool(const Problem& problem, const Target& target)
       join_pooled_(stages_.joinable_pooled()),
       join_source_(p_.maximum && stages_.joinable_source()),
       join_cells_(stages_.joinable_cells()) {
-  const int64_t lanes = isa_ == Isa::avx512 ? 16 : 8;
+  const int64_t lanes = lanes_of(isa_);
   pitch_ = (p_.g.channels + lanes - 1) / lanes * lanes * 4;
   const int64_t period = p_.g.strides[2] * p_.g.channels;
   for (const ColumnBlock& columns : p_.column_blocks(

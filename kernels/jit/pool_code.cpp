@@ -160,7 +160,7 @@ void PoolCode::load_row_tap(size_t stream, int64_t displacement, int64_t tap, in
   if (inside && stride == 2 && source.dtype == Dtype::bf16 && source.x != 0) {
     // Each lane is a tap and, in its upper half, the cell behind it.
     const RegExp at = cell_at(away);
-    if (ahead) prefetcht0(ptr[at + kPrefetchFromMemory]);
+    if (ahead) fetch(at);
     load_bytes(vec(kTap), 4, at, lanes());
     return vpslld(vec(kTap), vec(kTap), 16);
   }

@@ -31,7 +31,7 @@ ForwardKernels::ForwardKernels(const ForwardPlan& plan, Isa isa) : plan_(plan), 
     if (rest > 0) fold_further[static_cast<size_t>(rest)] = fold(rest, false);
   }
   if (plan.apart) {
-    const int64_t lanes = isa == Isa::avx512 ? 16 : 8;
+    const int64_t lanes = lanes_of(isa);
     apart_length = lanes * g.strides[2];
     take_apart =
         std::make_unique<const Deinterleave>(isa, InterleavedRows{Dtype::f32, apart_length, g.strides[2], plan.phases,

@@ -24,13 +24,6 @@ bool plain_front(const PoolPlan& p) {
   return p.front.code.size() == 1 && p.front_in == std::vector<int>{0} && is_float(p.in[0].dtype);
 }
 
-bool every_window_has_cells(const PoolGeometry& g) {
-  for (int i = 0; i < 3; ++i)
-    for (int64_t o = 0; o < g.dst[i]; ++o)
-      if (g.taps(i, o).begin >= g.taps(i, o).end) return false;
-  return true;
-}
-
 /// Results of the back expression.
 bool all_maxima(const PoolPlan& p, const auto& holds) {
   for (size_t k = 0; k < p.out.size(); ++k)
@@ -88,7 +81,9 @@ IndexStores stores_of(const PoolPlan& p, Isa isa) {
 bool IndexWindowPool::fits(const Problem& problem, const Target& target) {
   const PoolPlan p(problem);
   const PoolGeometry& g = p.g;
-  if (!plain_front(p) || !fits_operands(p) || !every_window_has_cells(g)) return false;
+  if (!plain_front(p) || !fits_operands(p)) return false;
+  for (int i = 0; i < 3; ++i)
+    if (!p.windows_have_cells(i)) return false;
   if (elements(g.kernel) > kMostTaps || IndexKernel::streams_of(p) > kMostStreams) return false;
   // Names are differences of indices.
   if (elements(g.src) * pool_index(problem.attrs, g).cell > INT32_MAX / 4) return false;

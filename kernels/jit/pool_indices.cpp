@@ -109,7 +109,7 @@ IndexPool::IndexPool(const Problem& problem, const Target& target)
       back_in_(loaded_operands(back_)),
       base_(pool_index(problem.attrs, g_)),
       lowest_(forward_pool(problem).lowest),
-      lanes_(target.isa == Isa::avx512 ? 16 : 8),
+      lanes_(lanes_of(target.isa)),
       threads_(std::max(1, target.threads)) {
   for (const TensorDesc& desc : problem.in) in_.push_back(pool_view(desc, g_.channel_last));
   for (const TensorDesc& desc : problem.out) out_.push_back(pool_view(desc, g_.channel_last));

@@ -54,7 +54,7 @@ size_t PeriodKernel::streams_of(const PoolPlan& p) {
 }
 
 int64_t PeriodKernel::window_bytes(const PoolPlan& p, Isa isa) {
-  const int64_t lanes = isa == Isa::avx512 ? 16 : 8;
+  const int64_t lanes = lanes_of(isa);
   return (p.g.channels + lanes - 1) / lanes * lanes * 8;
 }
 

@@ -90,6 +90,12 @@ int64_t PoolPlan::tap_of(int i, int64_t cell, int64_t back) const {
   return distance % g.dilations[i] == 0 && distance / g.dilations[i] < g.kernel[i] ? distance / g.dilations[i] : -1;
 }
 
+bool PoolPlan::windows_have_cells(int i) const {
+  for (int64_t window = 0; window < g.dst[i]; ++window)
+    if (g.taps(i, window).begin >= g.taps(i, window).end) return false;
+  return true;
+}
+
 bool PoolPlan::fits_indices() const {
   const PoolOperand& named = in[static_cast<size_t>(indices)];
   const bool narrow = named.dtype == Dtype::s32;  // differences are taken in their own type

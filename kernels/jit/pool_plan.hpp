@@ -78,6 +78,8 @@ struct PoolPlan {
   /// Number of the tap that cell `cell` of a period (a stride's worth of cells from where a window starts) is of the
   /// window `back` periods before; -1: of none.
   int64_t tap_of(int i, int64_t cell, int64_t back) const;
+  /// Whether each window along an axis has a tap inside the source.
+  bool windows_have_cells(int i) const;
   int64_t tap_rows() const { return g.kernel[0] * g.kernel[1]; }
 
   /// Bytes, 64, 32 or 16, that all rows of the results are multiples of and start at multiples of; 0: there are none.

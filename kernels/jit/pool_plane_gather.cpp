@@ -57,7 +57,7 @@ PlaneGather::PlaneGather(const Problem& problem, const Target& target)
       front_in_(loaded_operands(front_)),
       back_in_(loaded_operands(back_)),
       threads_(std::max(1, target.threads)),
-      lanes_(target.isa == Isa::avx512 ? 16 : 8) {
+      lanes_(lanes_of(target.isa)) {
   for (const TensorDesc& desc : problem.in) in_.push_back(pool_view(desc, g_.channel_last));
   for (const TensorDesc& desc : problem.out) out_.push_back(pool_view(desc, g_.channel_last));
   lay_out();

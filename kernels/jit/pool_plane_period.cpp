@@ -29,8 +29,7 @@ bool PlanePeriodPool::fits(const Problem& problem, const Target& target, const A
     return false;
   if (p.indices >= 0 && (!p.fits_indices() || g.strides[2] > PlanePeriodKernel::kMostStrideFromIndices)) return false;
   if (g.batch * g.channels * g.src[0] < kPlanesPerThread * target.threads) return false;
-  for (int64_t window = 0; window < g.dst[2]; ++window)
-    if (g.taps(2, window).begin >= g.taps(2, window).end) return false;
+  if (!p.windows_have_cells(2)) return false;
   // Rows that cannot be streamed go through tiles, which can.
   if (exceeds_cache(problem) && p.streamed_piece() == 0) return false;
   // Rows of a window are reached by immediate numbers.

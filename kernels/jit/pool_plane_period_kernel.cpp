@@ -19,7 +19,6 @@ using Xbyak::Xmm;
 constexpr int32_t kNoWinner = std::numeric_limits<int32_t>::min();
 
 int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-int lanes_of(Isa isa) { return isa == Isa::avx512 ? 16 : 8; }
 
 }  // namespace
 

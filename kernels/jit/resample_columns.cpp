@@ -134,7 +134,7 @@ void ColumnKernel::gather(int tap) {
 
 ColumnGroup::ColumnGroup(Isa isa, const AxisMap& map, int64_t channels, const std::vector<Chunk>& chunks, int first_tap,
                          int64_t from_bytes, int64_t to_bytes)
-    : lanes_(isa == Isa::avx512 ? 16 : 8) {
+    : lanes_(lanes_of(isa)) {
   shape_.taps = std::min(ColumnKernel::kMaxTaps, static_cast<int>(map.most_taps()) - first_tap);
   shape_.accumulate = first_tap > 0;
   shape_.from_bytes = from_bytes;

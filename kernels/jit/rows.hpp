@@ -142,7 +142,7 @@ class Sweep {
   /// The output has one number for each row of a call.
   bool folds_row(size_t output) const;
   bool may_stream(const RowPlan& plan) const;
-  static int64_t lanes_of(const Tile& tile, const RowPlan& plan, int64_t block);
+  static int64_t block_lanes(const Tile& tile, const RowPlan& plan, int64_t block);
   void run(const Tile& tile, const Tile& previous, int64_t block, int64_t rows, int64_t lanes) const;
   static bool is_result(const RowView& view, Fold how) { return view.from == RowView::From::out && how == Fold::none; }
 

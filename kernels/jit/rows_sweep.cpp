@@ -18,8 +18,6 @@ constexpr int kUnrolled = 4;            ///< vectors side by side
 constexpr int64_t kLeastUnrolled = 3;   ///< times so many in a row
 constexpr int64_t kFarthest = 1 << 20;  ///< bytes
 
-int64_t vector_lanes(Isa isa) { return isa == Isa::avx512 ? 16 : 8; }
-
 RowView moved(RowView view, int64_t lanes) {
   view.offset += lanes * view.lane;
   return view;
@@ -120,7 +118,7 @@ Sweep::Code Sweep::code(Isa isa, int64_t first, int64_t length, int vectors, boo
   PT_ASSERT(std::max(in.size(), out.size()) <= kMaxOperands);
   SideBySide all(expr_, std::move(in), std::move(out));
   for (int v = 0; v < vectors; ++v)
-    all.add([&](const RowOperand& o) { return o.steps ? v * vector_lanes(isa) * bits_of(o.dtype) / 8 : 0; });
+    all.add([&](const RowOperand& o) { return o.steps ? v * lanes_of(isa) * bits_of(o.dtype) / 8 : 0; });
   RowShape shape{.length = length, .vectors = vectors};
   const Lanes lanes = all.lanes(isa, shape);
   code.kernel = std::make_shared<const FlatKernel>(isa, lanes, shape, 0);
@@ -143,7 +141,7 @@ bool Sweep::is_unrolled() const {
 }
 
 Sweep::Codes Sweep::codes(Isa isa, int64_t length, bool streaming) const {
-  const int64_t unit = kUnrolled * vector_lanes(isa), done = length / unit * unit;
+  const int64_t unit = kUnrolled * lanes_of(isa), done = length / unit * unit;
   if (!is_unrolled() || done < kLeastUnrolled * unit) return {code(isa, 0, length, 1, streaming)};
   Codes list{code(isa, 0, done, kUnrolled, streaming)};
   if (done < length) list.push_back(code(isa, done, length - done, 1, streaming));
@@ -199,16 +197,16 @@ bool Sweep::may_stream(const RowPlan& plan) const {
   return any;
 }
 
-int64_t Sweep::lanes_of(const Tile& tile, const RowPlan& plan, int64_t block) {
+int64_t Sweep::block_lanes(const Tile& tile, const RowPlan& plan, int64_t block) {
   return std::min(plan.space.lanes - tile.lane - block * plan.tiling.block, plan.tiling.block);
 }
 
 void Sweep::run(const Tile& tile, const RowPlan& plan, int64_t block) const {
-  run(tile, block, tile.rows, lanes_of(tile, plan, block));
+  run(tile, block, tile.rows, block_lanes(tile, plan, block));
 }
 
 void Sweep::run(const Tile& tile, const Tile& previous, const RowPlan& plan, int64_t block) const {
-  run(tile, previous, block, tile.rows, lanes_of(tile, plan, block));
+  run(tile, previous, block, tile.rows, block_lanes(tile, plan, block));
 }
 
 void Sweep::run(const Tile& tile, int64_t block, int64_t rows, int64_t lanes) const {

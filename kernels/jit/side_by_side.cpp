@@ -94,7 +94,7 @@ RowStreams::RowStreams(const Expr& expr, const Lanes& lanes, RowShape shape, int
   for (const RowOperand& o : shape.out) out_bytes_.push_back(o.row_bytes);
 
   // Each goes on by a whole cache line of results.
-  const int64_t vector = isa == Isa::avx512 ? 16 : 8;
+  const int64_t vector = lanes_of(isa);
   const auto vector_bytes = [&](const RowOperand& o) { return vector * bits_of(o.dtype) / 8; };
   for (const RowOperand& o : shape.out)
     shape.vectors = std::max(shape.vectors, static_cast<int>(kLine / vector_bytes(o)));
