@@ -76,11 +76,12 @@ Exponential exponential(LaneBuilder& b, Value x) {
   return {exp_of_rest(b, r), power, power};
 }
 
+Exponential power_of_two(LaneBuilder& b, Value power) {
+  return {polynomial(b, b.op(LaneOp::fraction, power), kNarrowExp2), power, {}};
+}
+
 Exponential fine_exponential(LaneBuilder& b, Value x, std::optional<Value> rest) {
-  if (b.scales && b.precision == Precision::narrow) {
-    const Value power = b.mul(x, b.constant(kLog2e));
-    return {polynomial(b, b.op(LaneOp::fraction, power), kNarrowExp2), power, {}};
-  }
+  if (b.scales && b.precision == Precision::narrow) return power_of_two(b, b.mul(x, b.constant(kLog2e)));
   const WholePower k = nearest_power(b, x);
   Value r = without_ln2(b, x, k.number, kLn2, kLn2Rest);
   if (rest) r = b.add(r, *rest);

@@ -62,6 +62,8 @@ Exponential exponential_of(LaneBuilder& b, const WholePower& k, Value r);
 float exp_zero(const LaneBuilder& b);
 /// exp(x + rest) for exp_zero <= x <= kExpHighest, with a small rest; its factor is nearer to 1 and more accurate.
 Exponential fine_exponential(LaneBuilder& b, Value x, std::optional<Value> rest = {});
+/// Two to the power of any number, in narrow precision where the builder scales.
+Exponential power_of_two(LaneBuilder& b, Value power);
 /// x * power * other
 Value scaled(LaneBuilder& b, Value x, const Exponential& e);
 
