@@ -26,6 +26,8 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
       : Xbyak::CodeGenerator(kInitialBytes, Xbyak::AutoGrow, static_cast<CodeMemory*>(this)),
         wide_(isa == Isa::avx512),
         converts_bf16_(wide_ && converts_to_bf16()) {}
+  /// Denormals of bf16 survive stores, too; the instruction that converts makes zeros of them.
+  void keep_denormals() { converts_bf16_ = false; }
 
   bool wide() const { return wide_; }
   Isa isa() const { return wide_ ? Isa::avx512 : Isa::avx2; }

@@ -4,6 +4,7 @@
 //   addresses in registers, the others on the stack, where spilled values lie behind them.
 #include "kernels/jit/flat_kernel.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -17,11 +18,17 @@ using Xbyak::Reg64;
 using Xbyak::RegExp;
 using Xbyak::Xmm;
 
+bool only_copies(const Lanes& lanes) {
+  return std::ranges::all_of(lanes.code,
+                             [](const Lane& lane) { return lane.op == LaneOp::load || lane.op == LaneOp::store; });
+}
+
 }  // namespace
 
 FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int inner_axis)
     : Emitter(isa), shape_(shape), inner_axis_(inner_axis), accumulators_(shape.out.size(), -1) {
   PT_ASSERT(shape.vectors == 1 || shape.length % (this->lanes() * shape.vectors) == 0);
+  if (only_copies(lanes)) keep_denormals();
   int registers = value_registers();
   for (size_t k = 0; k < shape.out.size(); ++k)
     if (folds_row(k)) accumulators_[k] = --registers;

@@ -178,7 +178,7 @@ class StridedLoop {
       if (std::max(side->front().inner(), side->front().other()) * 4 > TransposeKernel::kMaxRow) return false;
     if (in_[0].access == Access::direct) return in_[0].inner() == 1 && out_[0].access == Access::transposed;
     if (in_[0].access != Access::transposed || out_[0].access != Access::direct) return false;
-    return !streams_ || (target_.isa == Isa::avx512 && byte_size(out_[0].desc.dtype) == 4);
+    return !streams_ || (target_.isa == Isa::avx512 && byte_size(out_[0].desc.dtype) > 1);
   }
 
   static bool aligned(const RunArgs& args) {

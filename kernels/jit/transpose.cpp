@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code of a transposing copy: blocks of as many rows as a vector has 32-bit lanes are exchanged in registers; narrower
-// elements travel one a lane. Blocks of one group of source rows follow each other, so that a source is read in runs.
+// Code of a transposing copy: blocks of as many rows as a vector has 32-bit lanes are exchanged in registers; elements
+// of 16 bits travel in pairs, those of two rows in one lane, where there are rows enough. Blocks of one group of source
+// rows follow each other, so that a source is read in runs.
 //   rdi, rsi first source and destination element of the group; r10, r11 those of the block; r8, r9 groups and blocks
 //   left; eax is used by partial vectors.
 #include "kernels/jit/transpose.hpp"
+
+#include <algorithm>
 
 namespace partita::jit {
 namespace {
@@ -16,18 +19,21 @@ constexpr uint8_t kLowHalves = 0x20, kHighHalves = 0x31;
 }  // namespace
 
 TransposeKernel::TransposeKernel(Isa isa, const TransposeShape& shape) : Emitter(isa), shape_(shape) {
-  const int64_t groups = shape.a / lanes();
-  const int rest = static_cast<int>(shape.a % lanes());
+  const int64_t groups = shape.a / rows_of_group();
+  const int left = static_cast<int>(shape.a % rows_of_group()), rest = left % lanes();
   if (groups > 0) {
     Xbyak::Label group;
     mov(r8, groups);
     align(16);
     L(group);
-    emit_rows(lanes());
-    add(rdi, static_cast<uint32_t>(lanes() * shape.src_row));
-    add(rsi, lanes() * shape.bytes);
+    emit_rows(rows_of_group());
+    to_next_rows(rows_of_group());
     dec(r8);
     jnz(group, T_NEAR);
+  }
+  if (left >= lanes()) {
+    emit_rows(lanes());
+    to_next_rows(lanes());
   }
   if (rest > 0) emit_rows(rest);
   if (shape.streaming) sfence();
@@ -35,6 +41,11 @@ TransposeKernel::TransposeKernel(Isa isa, const TransposeShape& shape) : Emitter
   ret();
   emit_constants();
   entry_ = reinterpret_cast<void (*)(const void*, void*)>(reinterpret_cast<uintptr_t>(finish()));
+}
+
+void TransposeKernel::to_next_rows(int count) {
+  for (int passed = 0; passed < count; passed += lanes()) add(rdi, static_cast<uint32_t>(lanes() * shape_.src_row));
+  add(rsi, count * shape_.bytes);
 }
 
 /// `count` source rows.
@@ -58,11 +69,25 @@ void TransposeKernel::emit_rows(int count) {
 }
 
 void TransposeKernel::emit_block(int a, int b) {
-  for (int i = 0; i < a; ++i) load_bytes(vec(i), shape_.bytes, r10 + static_cast<int>(i * shape_.src_row), b);
+  const bool pairs = a > lanes();
+  for (int i = 0; i < std::min(a, lanes()); ++i) {
+    load_row(i, pairs ? 2 * i : i, b);
+    if (!pairs) continue;
+    const int other = lanes() + i;
+    load_row(other, 2 * i + 1, b);
+    vpslld(vec(other), vec(other), 16);
+    vorps(vec(i), vec(i), vec(other));
+  }
   wide() ? exchange_wide() : exchange_narrow();
-  const bool streams = shape_.streaming && a == lanes();
-  for (int i = 0; i < b; ++i)
-    store_bytes(column(i), shape_.bytes, r11 + static_cast<int>(i * shape_.dst_row), a, streams);
+  const int bytes = pairs ? 4 : shape_.bytes, count = pairs ? lanes() : a;
+  for (int i = 0; i < b; ++i) {
+    const auto to = r11 + static_cast<int>(i * shape_.dst_row);
+    store_bytes(column(i), bytes, to, count, shape_.streaming && count == lanes() && bytes == 4);
+  }
+}
+
+void TransposeKernel::load_row(int number, int row, int b) {
+  load_bytes(vec(number), shape_.bytes, r10 + static_cast<int>(row * shape_.src_row), b);
 }
 
 /// Of each four rows, each 128 bits become one column's four lanes: register to + 4 g + c holds columns c, c + 4, .. of

@@ -12,7 +12,7 @@ struct TransposeShape {
   int bytes;     ///< of an element: 1, 2 or 4
   int64_t a, b;  ///< extents, not 0
   int64_t src_row, dst_row;
-  bool streaming = false;  ///< whole vectors of 4-byte elements go past the caches; they start at multiples of 64 bytes
+  bool streaming = false;  ///< whole vectors of 2- and 4-byte elements go past the caches; they start at whole lines
 };
 
 class TransposeKernel : private Emitter {
@@ -26,8 +26,11 @@ class TransposeKernel : private Emitter {
   void operator()(const void* src, void* dst) const { entry_(src, dst); }
 
  private:
+  int rows_of_group() const { return shape_.bytes == 2 ? 2 * lanes() : lanes(); }
   void emit_rows(int count);
+  void to_next_rows(int count);
   void emit_block(int a, int b);
+  void load_row(int number, int row, int b);
   void exchange_wide();
   void exchange_narrow();
   void pairs_and_fours(int from, int to);

@@ -10,8 +10,14 @@ namespace {
 
 using dnnl::memory;
 
-/// Generated code moves f32 as it is; narrower floats pass through f32, where instructions turn tiny ones into zero.
-bool is_copied(memory::data_type type) { return type == memory::data_type::f32; }
+std::optional<Dtype> copied_as(memory::data_type type) {
+  switch (type) {
+    case memory::data_type::f32: return Dtype::f32;
+    case memory::data_type::f16: return Dtype::f16;
+    case memory::data_type::bf16: return Dtype::bf16;
+    default: return std::nullopt;
+  }
+}
 
 bool is_whole(const memory::desc& desc) {
   return desc.get_format_kind() == memory::format_kind::blocked && desc.get_padded_dims() == desc.get_dims() &&
@@ -20,11 +26,11 @@ bool is_whole(const memory::desc& desc) {
 
 /// The axes of `desc` cut by the blocks of `blocked`: first what remains of each axis, then the blocks, outermost
 /// first.
-TensorDesc cut(const memory::desc& desc, const memory::desc& blocked) {
+TensorDesc cut(Dtype dtype, const memory::desc& desc, const memory::desc& blocked) {
   const memory::dims dims = desc.get_dims(), strides = desc.get_strides();
   const memory::dims sizes = blocked.get_inner_blks(), axes = blocked.get_inner_idxs();
   const bool has_blocks = desc.get_inner_nblks() > 0;
-  TensorDesc made{Dtype::f32, {}, {}, 0};
+  TensorDesc made{dtype, {}, {}, 0};
   for (size_t axis = 0; axis < dims.size(); ++axis) {
     int64_t block = 1;
     for (size_t j = 0; j < sizes.size(); ++j)
@@ -45,15 +51,16 @@ TensorDesc cut(const memory::desc& desc, const memory::desc& blocked) {
 }  // namespace
 
 std::optional<Run> blocked_copy(const memory::desc& from, const memory::desc& to, const Target& target) {
-  if (target.isa == Isa::any || !is_copied(from.get_data_type())) return {};
+  const std::optional<Dtype> dtype = copied_as(from.get_data_type());
+  if (target.isa == Isa::any || !dtype) return {};
   if (from.get_data_type() != to.get_data_type() || !is_whole(from) || !is_whole(to)) return {};
   if (from.get_inner_nblks() > 0 && to.get_inner_nblks() > 0) return {};
   const memory::desc& blocked = from.get_inner_nblks() > 0 ? from : to;
   if (from.get_ndims() + blocked.get_inner_nblks() > kMaxRank) return {};
   Problem loop;
   loop.step = StepKind::loop;
-  loop.in.push_back(cut(from, blocked));
-  loop.out.push_back(cut(to, blocked));
+  loop.in.push_back(cut(*dtype, from, blocked));
+  loop.out.push_back(cut(*dtype, to, blocked));
   if (elements(loop.out[0].dims) == 0) return {};
   ExprBuilder build(loop.back);
   build.store(0, build.load(0));

@@ -53,17 +53,18 @@ void expect_same(const memory::desc& from, const memory::desc& to) {
 
 TEST(blocked_copy, gives_what_a_reorder_gives) {
   const Copied cases[] = {
-      {{32, 48, 3, 3}, tag::abcd, tag::ABcd16b16a},     {{64, 32, 1, 1}, tag::abcd, tag::ABcd16b16a},
-      {{64, 96, 3, 3}, tag::abcd, tag::Bcda32b},        {{48, 20, 5, 1}, tag::abcd, tag::Acdb48a},
-      {{2, 32, 7, 5}, tag::abcd, tag::aBcd16b},         {{2, 32, 7, 5}, tag::acdb, tag::aBcd16b},
-      {{3, 16, 16, 2, 3}, tag::abcde, tag::aBCde16b16c}};
-  for (const Copied& c : cases) {
-    SCOPED_TRACE(std::to_string(static_cast<int>(c.blocked)));
-    const memory::desc plain(c.dims, memory::data_type::f32, c.plain),
-        blocked(c.dims, memory::data_type::f32, c.blocked);
-    expect_same(plain, blocked);
-    expect_same(blocked, plain);
-  }
+      {{32, 48, 3, 3}, tag::abcd, tag::ABcd16b16a},      {{64, 32, 1, 1}, tag::abcd, tag::ABcd16b16a},
+      {{64, 96, 3, 3}, tag::abcd, tag::Bcda32b},         {{48, 20, 5, 1}, tag::abcd, tag::Acdb48a},
+      {{2, 32, 7, 5}, tag::abcd, tag::aBcd16b},          {{2, 32, 7, 5}, tag::acdb, tag::aBcd16b},
+      {{3, 16, 16, 2, 3}, tag::abcde, tag::aBCde16b16c}, {{2, 64, 9, 7}, tag::abcd, tag::acdb},
+      {{64, 32, 3, 3}, tag::abcd, tag::AcdB64a2b},       {{64, 64, 1, 1}, tag::abcd, tag::ABcd16b64a2b}};
+  for (const Copied& c : cases)
+    for (const auto type : {memory::data_type::f32, memory::data_type::f16, memory::data_type::bf16}) {
+      SCOPED_TRACE(std::to_string(static_cast<int>(c.blocked)) + " of type " + std::to_string(static_cast<int>(type)));
+      const memory::desc plain(c.dims, type, c.plain), blocked(c.dims, type, c.blocked);
+      expect_same(plain, blocked);
+      expect_same(blocked, plain);
+    }
 }
 
 TEST(blocked_copy, leaves_padded_blocks_and_other_types_to_oneDNN) {
@@ -72,8 +73,8 @@ TEST(blocked_copy, leaves_padded_blocks_and_other_types_to_oneDNN) {
   const memory::desc plain({30, 48, 3, 3}, f32, tag::abcd), padded({30, 48, 3, 3}, f32, tag::ABcd16b16a);
   EXPECT_FALSE(onednn::blocked_copy(plain, padded, target));
   EXPECT_FALSE(onednn::blocked_copy(padded, plain, target));
-  const auto bf16 = memory::data_type::bf16;
-  const memory::desc narrow({32, 48, 3, 3}, bf16, tag::abcd), narrow_blocks({32, 48, 3, 3}, bf16, tag::ABcd16b16a);
+  const auto s8 = memory::data_type::s8;
+  const memory::desc narrow({32, 48, 3, 3}, s8, tag::abcd), narrow_blocks({32, 48, 3, 3}, s8, tag::ABcd16b16a);
   EXPECT_FALSE(onednn::blocked_copy(narrow, narrow_blocks, target));
   const memory::desc blocked({32, 32}, f32, tag::AB16b16a), other({32, 32}, f32, tag::BA16a16b);
   EXPECT_FALSE(onednn::blocked_copy(blocked, other, target));
