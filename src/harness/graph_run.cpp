@@ -98,8 +98,17 @@ class GraphRun {
     const Given given{bound.given_in, bound.given_out, bound.constants};
     PT_ASSIGN(const Tensors expected, run_reference(*p.form(), given, tensors_->all()));
     const double tolerance = tolerance_of(*p.form());
+    std::optional<Tensors> wide;
     for (const auto& [id, storage] : expected) {
-      const Difference d = compare(tensors_->all().at(id), storage, tolerance);
+      Difference d = compare(tensors_->all().at(id), storage, tolerance);
+      // Roundings between operators may add up to more than the tolerance, and fused operators leave them out.
+      if (d.wrong > 0) {
+        if (!wide) {
+          PT_ASSIGN(wide, run_reference(*p.form(), given, tensors_->all(), InnerValues::wide));
+        }
+        const Difference unrounded = compare(tensors_->all().at(id), wide->at(id), tolerance);
+        if (unrounded.wrong == 0) d = unrounded;
+      }
       r.max_error = std::isnan(d.max_error) ? d.max_error : std::max(r.max_error, d.max_error);
       if (d.wrong > 0 && report_.mismatch.empty())
         report_.mismatch = str(place(p), ": output tensor ", id, " (", storage.desc.text(), "): ", d.first);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operator by operator, each through its reference, every inner tensor rounded to its own type.
+// Operator by operator, each through its reference.
 #include "src/harness/reference_run.hpp"
 
 #include "kernels/ref/reference.hpp"
 #include "src/base/check.hpp"
+#include "src/base/dtype.hpp"
 #include "src/base/text.hpp"
 #include "src/ir/op_def.hpp"
 
@@ -30,10 +31,18 @@ std::vector<size_t> last_readers(const Subgraph& g) {
   return last;
 }
 
+void widen_inner_values(Subgraph& g) {
+  for (SubValue& value : g.values)
+    if (value.producer >= 0 && !value.output && is_floating(value.desc.dtype))
+      value.desc = logical_tensor(value.desc.id, Dtype::f32, value.desc.dims);
+}
+
 }  // namespace
 
-Result<Tensors> run_reference(const Partition& partition, const Given& given, const Tensors& inputs) {
-  PT_ASSIGN(const Specialized specialized, specialize(partition, given));
+Result<Tensors> run_reference(const Partition& partition, const Given& given, const Tensors& inputs,
+                              InnerValues inner) {
+  PT_ASSIGN(Specialized specialized, specialize(partition, given));
+  if (inner == InnerValues::wide) widen_inner_values(specialized.graph);
   const Subgraph& g = specialized.graph;
   const std::vector<size_t> last = last_readers(g);
   std::vector<Storage> made(g.values.size());
