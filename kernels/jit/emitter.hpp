@@ -55,9 +55,9 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   /// From here on streaming stores go in pieces of 16 or 32 bytes, each aligned to itself, where a vector is wider;
   /// parts of a vector that are whole pieces are streamed, too. Stores then use scratch 0 besides.
   void stream_in_pieces(int bytes) { stream_piece_ = bytes; }
-  /// Fetches a cache line that will be read soon by who reads memory from `from` on, line by line and from elsewhere at
-  /// every call. Uses rax.
-  void fetch_ahead(const Xbyak::RegExp& from);
+  /// Fetches a cache line that will be read by who reads memory from `from` on, line by line and from elsewhere at
+  /// every call: before `least` more bytes are read, at the latest. Uses rax.
+  void fetch_ahead(const Xbyak::RegExp& from, int least = 0);
   /// dst's lower half = value as 16-bit elements side by side. AVX-512 alone; uses scratch 0 to 2, dst may be one.
   void to_halves(Xbyak::Xmm dst, Xbyak::Xmm value, Dtype dtype, bool integer);
   /// acc = fold(acc, value) in the first `count` lanes. Uses all scratch but 2.

@@ -253,13 +253,15 @@ void Emitter::stream(Xmm v, const RegExp& address, int bytes) {
 
 /// One stream of reads leaves much of a core's bandwidth unused, for the hardware fetches only so far ahead in each
 /// page. So lines are fetched from four pages in turns: the number of a line in a window of four pages is rotated.
-void Emitter::fetch_ahead(const Xbyak::RegExp& from) {
+void Emitter::fetch_ahead(const Xbyak::RegExp& from, int least) {
   constexpr int kLineBits = 6, kWindow = 4 * 4096, kPages = 2;
+  constexpr int kNear = 4096;  // what is read later does not stay in the nearest cache
   lea(rax, ptr[from]);
   shr(rax, kLineBits);
   ror(al, kPages);  // the low 8 bits number the lines of a window
   shl(rax, kLineBits);
-  prefetcht0(ptr[rax + kWindow]);
+  const auto line = ptr[rax + (least + kWindow - 1) / kWindow * kWindow + kWindow];
+  least <= kNear ? prefetcht0(line) : prefetcht1(line);
 }
 
 }  // namespace partita::jit

@@ -47,9 +47,10 @@ class FlatLoop {
       shape.streaming = leaves_caches(part.flat) && (aligned || may_join(part.flat));
       shape.joined = shape.streaming && !aligned;
       if (shape.joined) part.together = JoinedStores::together(target.isa, bits_of(part.flat.out[0].dtype) / 8);
-      if (shape.streaming) part.streaming = std::make_shared<const FlatKernel>(target.isa, lanes, shape, inner_axis);
       if (shape.streaming && aligned && !coordinates_)
         part.streams = RowStreams(p.back, lanes, shape, part.flat.rows[part.flat.last_axis()], target.isa);
+      part.flat.fetch_in_turns(lanes, shape);
+      if (shape.streaming) part.streaming = std::make_shared<const FlatKernel>(target.isa, lanes, shape, inner_axis);
       parts_.push_back(std::move(part));
     }
   }

@@ -196,9 +196,15 @@ void FlatKernel::load_operand(Xmm dst, int k, int count) {
   const RowOperand& o = shape_.in[static_cast<size_t>(k)];
   if (!o.steps) return load(dst, o.dtype, Walk::same, address(static_cast<size_t>(k)), count);
   const RegExp from = elements(static_cast<size_t>(k));
-  if (o.ahead > 0 && count == lanes()) prefetcht0(ptr[from + o.ahead]);
-  if (shape_.prefetch > 0 && count == lanes()) prefetcht0(ptr[from + shape_.prefetch]);
+  if (count == lanes()) fetch(o, from);
   load(dst, o.dtype, Walk::next, from, count);
+}
+
+/// What lies some way behind the vector at `from`.
+void FlatKernel::fetch(const RowOperand& o, const RegExp& from) {
+  if (o.in_turns) return fetch_ahead(from, o.ahead);
+  if (o.ahead > 0) prefetcht0(ptr[from + o.ahead]);
+  if (shape_.prefetch > 0) prefetcht0(ptr[from + shape_.prefetch]);
 }
 
 void FlatKernel::store_operand(Xmm value, const Lane& lane, int count) {

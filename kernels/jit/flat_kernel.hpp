@@ -19,6 +19,8 @@ struct RowOperand {
   int64_t row_bytes;
   Fold fold = Fold::none;
   int ahead = 0;  ///< of an input: bytes ahead of each whole vector that are fetched, for what is read next; 0: nothing
+  /// The same from four pages in turns, and so much farther ahead that it is there in time (Emitter::fetch_ahead).
+  bool in_turns = false;
   bool kept = false;  ///< of an output: it is read again soon, so it is never stored past the caches
   /// Not -1: this one lies `behind` bytes behind operand number `place`, which has the address (see SideBySide).
   int place = -1, behind = 0;
@@ -68,6 +70,7 @@ class FlatKernel : private Emitter {
   void emit_joined_row(Body& body);
   BodyHooks hooks_for(int count);
   void load_operand(Xbyak::Xmm dst, int operand, int count);
+  void fetch(const RowOperand& o, const Xbyak::RegExp& from);
   void store_operand(Xbyak::Xmm value, const Lane& store, int count);
   void load_index(Xbyak::Xmm dst, int axis);
   bool folds_row(size_t output) const;

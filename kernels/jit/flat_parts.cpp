@@ -8,6 +8,7 @@
 
 #include "kernels/loop/collapse.hpp"
 #include "kernels/loop/fold_plan.hpp"
+#include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 
@@ -140,6 +141,25 @@ RowShape FlatPart::shape(int axis) const {
   for (size_t k = 0; k < in.size(); ++k) shape.in.push_back(operand(in[k], in_steps[k]));
   for (size_t k = 0; k < out.size(); ++k) shape.out.push_back(operand(out[k], out_steps[k]));
   return shape;
+}
+
+void FlatPart::fetch_in_turns(const Lanes& lanes, RowShape& shape) const {
+  constexpr size_t kMostStreams = 2, kFewOperations = 6;
+  int64_t bytes = 0;
+  std::vector<RowOperand*> streams;
+  for (size_t k = 0; k < in.size(); ++k) {
+    const int64_t each = bits_of(in[k].dtype) / 8;
+    bool moves = in_steps[k];
+    for (int d = 0; d < rows.size(); ++d) moves = moves && (rows[d] == 1 || in[k].strides[d] != 0);
+    if (!moves) continue;
+    // Narrow elements have more to compute a line, and finding the line that is fetched adds to it.
+    if (each < 4 && lanes.code.size() > kFewOperations) return;
+    bytes += elements(rows) * length * each;
+    streams.push_back(&shape.in[k]);
+  }
+  if (streams.size() > kMostStreams || !leaves_the_caches(bytes)) return;
+  shape.prefetch = 0;
+  for (RowOperand* stream : streams) stream->in_turns = true;
 }
 
 void place_of(const FlatPart& part, const Dims& at, int32_t* place) {

@@ -84,6 +84,7 @@ class FoldLoop {
       shape.out[k] = {Dtype::f32, flat.out_steps[k], part.walks.back().row_places * int64_t{sizeof(float)}, how};
       most_places = std::max(most_places, part.walks.back().row_places);
     }
+    flat.fetch_in_turns(lanes, shape);
     part.rows_of_call = coordinates_ ? 1 : std::min(kRowsOfACall, std::max<int64_t>(1, kPlaces / most_places));
     if (std::ranges::any_of(part.walks, [](const FoldWalk& walk) { return walk.row_places == 0; }))
       part.rows_of_call = std::min(part.rows_of_call, std::max(kLeastRowsOfACall, flat.rows[part.axis] / kLeastCalls));

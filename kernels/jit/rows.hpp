@@ -139,6 +139,7 @@ class Sweep {
   Codes codes(Isa isa, int64_t length, bool streaming) const;
   Code code(Isa isa, int64_t first, int64_t length, int vectors, bool streaming) const;
   int64_t fetched_ahead(const RowView& view) const;
+  bool fetches_in_turns(const RowView& view) const;
   /// The output has one number for each row of a call.
   bool folds_row(size_t output) const;
   bool may_stream(const RowPlan& plan) const;
@@ -150,6 +151,7 @@ class Sweep {
   std::vector<RowView> in_, out_;
   std::vector<Fold> folds_;  ///< of each output
   int64_t length_ = 0, rows_ahead_ = 0;
+  bool fetches_in_turns_ = false;
   std::optional<bool> unrolled_as_;  ///< joined sweeps: as the first of them
   bool fenced_ = true;               ///< what streams ends with a fence
   Codes whole_, rest_;

@@ -95,6 +95,11 @@ int64_t Sweep::fetched_ahead(const RowView& view) const {
   return bytes <= kFarthest ? bytes : 0;
 }
 
+/// Narrow elements have so much to compute a line that finding the line would cost more than it saves.
+bool Sweep::fetches_in_turns(const RowView& view) const {
+  return fetches_in_turns_ && bits_of(view.dtype) == 32 && fetched_ahead(view) > 0;
+}
+
 /// `length` lanes from lane `first` on, `vectors` vectors at once.
 Sweep::Code Sweep::code(Isa isa, int64_t first, int64_t length, int vectors, bool streaming) const {
   Code code;
@@ -104,7 +109,8 @@ Sweep::Code Sweep::code(Isa isa, int64_t first, int64_t length, int vectors, boo
     in.push_back({.dtype = view.dtype,
                   .steps = view.steps,
                   .row_bytes = view.row,
-                  .ahead = static_cast<int>(fetched_ahead(view))});
+                  .ahead = static_cast<int>(fetched_ahead(view)),
+                  .in_turns = fetches_in_turns(view)});
   }
   for (size_t k = 0; k < out_.size(); ++k) {
     const RowView& view = out_[k];
@@ -171,6 +177,7 @@ bool Sweep::join(const Sweep& last) {
 
 void Sweep::fetch_next_tile(const RowPlan& plan) {
   if (plan.space.along_lanes) rows_ahead_ = plan.tiling.tile_rows;
+  fetches_in_turns_ = plan.may_stream;
 }
 
 void Sweep::make(Isa isa, int64_t length, int64_t rest, bool streaming) {
