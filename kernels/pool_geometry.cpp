@@ -64,9 +64,10 @@ PoolGeometry pool_geometry(const Problem& problem, const Dims& source_like, cons
   g.maximum = problem.op == OpKind::MaxPool || problem.op == OpKind::MaxPoolBackward ||
               problem.op == OpKind::MaxPoolIndicesBackward;
   g.divisor_override = a.i64_or(Attr::divisor_override, 0);
-  g.divides_by = g.maximum || a.flag(Attr::exclude_pad)     ? PoolDivisor::valid
-                 : a.flag_or(Attr::exclude_overhang, false) ? PoolDivisor::padded_box
-                                                            : PoolDivisor::kernel;
+  // Adaptive windows have valid cells alone, and no attribute that says so.
+  g.divides_by = g.maximum || a.flag_or(Attr::exclude_pad, true) ? PoolDivisor::valid
+                 : a.flag_or(Attr::exclude_overhang, false)      ? PoolDivisor::padded_box
+                                                                 : PoolDivisor::kernel;
   if (g.divisor_override != 0) g.divides_by = PoolDivisor::fixed;
   const int axes = source_like.size() - 2;
   const auto list = [&](Attr attr, int64_t absent) {

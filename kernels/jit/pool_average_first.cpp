@@ -2,11 +2,11 @@
 // Code of rows of cells: rdi call, rsi stretch of rows that is summed next, r8 rows left of the one that is stored, r9
 // its stretches left, r10 sums of its windows, r11 sums that are made next, r12 planes left, r13 row of windows, r14
 // stretches to sum before the first is stored, r15 waiting elements of joined rows, rcx element of the row, rbx rows of
-// windows left or the row's byte among the sums, rax and rdx for a moment. The stack holds the places of the cells'
-// operands in the row and in the plane, those of the windows' in the plane that is summed, those of joined results, and
-// how much is left to sum.
-// Summing and storing take turns row by row, so that what is written past the caches drains while the next sums are
-// made. Sums are made some stretches ahead, so that no cell reads across sums that were stored a moment ago.
+// windows left or the row's byte among the sums (adaptive windows: in their table), rax and rdx for a moment. The stack
+// holds the places of the cells' operands in the row and in the plane, those of the windows' in the plane that is
+// summed, those of joined results, and how much is left to sum. Summing and storing take turns row by row, so that what
+// is written past the caches drains while the next sums are made. Sums are made some stretches ahead, so that no cell
+// reads across sums that were stored a moment ago.
 #include "kernels/jit/pool_average_first.hpp"
 
 #include <algorithm>
@@ -33,22 +33,23 @@ constexpr int64_t kCellsAhead = 1024, kMostRowsAhead = 16;
 Ymm perm(const Emitter& e, const Xmm& v) { return e.wide() ? Ymm(Zmm(v.getIdx())) : Ymm(v.getIdx()); }
 
 /// Vectors of cells made in one step: whole periods, and pairs.
-int64_t vectors_of_step(const PoolPlan& p) { return std::lcm(p.g.strides[2], int64_t{2}); }
+int64_t vectors_of_step(const AveragePlan& p) { return std::lcm(p.g.strides[2], int64_t{2}); }
 
 /// Stretches that are summed before their cells are stored.
-int64_t rows_ahead(const PoolPlan& p) { return std::clamp<int64_t>(kCellsAhead / p.g.src[2], 1, kMostRowsAhead); }
+int64_t rows_ahead(const AveragePlan& p) { return std::clamp<int64_t>(kCellsAhead / p.g.src[2], 1, kMostRowsAhead); }
 
 }  // namespace
 
-int64_t AverageFirstKernel::rows_of_sums(const PoolPlan& p) { return rows_ahead(p) + 1; }
+int64_t AverageFirstKernel::rows_of_sums(const AveragePlan& p) { return rows_ahead(p) + 1; }
 
-int64_t AverageFirstKernel::sums_bytes(Isa isa, const PoolPlan& p) {
+int64_t AverageFirstKernel::sums_bytes(Isa isa, const AveragePlan& p) {
   const int64_t lanes = lanes_of(isa);
   const int64_t cells = p.g.src[2] + (vectors_of_step(p) + 1) * lanes;
   return aligned((std::max(cells / p.g.strides[2], p.g.dst[2]) + 2 * p.reach(2) + 2 * lanes) * 4) + kCacheLine;
 }
 
-AverageFirstKernel::AverageFirstKernel(Isa isa, const PoolPlan& plan, const Problem& problem, AverageFirstStores stores)
+AverageFirstKernel::AverageFirstKernel(Isa isa, const AveragePlan& plan, const Problem& problem,
+                                       AverageFirstStores stores)
     : Emitter(isa),
       p_(plan),
       block_(plan.column_blocks(plan.g.src[2])[0]),
@@ -87,6 +88,7 @@ AverageFirstKernel::AverageFirstKernel(Isa isa, const PoolPlan& plan, const Prob
   ret();
   emit_constants();
   if (joins) joined_->emit_tables();
+  if (p_.adaptive) emit_adaptive_table();
   entry_ = reinterpret_cast<void (*)(const AverageFirstCall*)>(reinterpret_cast<uintptr_t>(finish()));
 }
 
@@ -251,7 +253,7 @@ void AverageFirstKernel::emit_row(Body& back) {
     L(next);
     emit_vectors(back, each, lanes());
     add(rcx, static_cast<uint32_t>(each * lanes()));
-    add(rbx, static_cast<uint32_t>(each * lanes() / step() * 4));
+    add(rbx, static_cast<uint32_t>(p_.adaptive ? each * entry_bytes() : each * lanes() / step() * 4));
     cmp(rcx, static_cast<uint32_t>(steps * each * lanes()));
     jb(next, T_NEAR);
   }
@@ -263,7 +265,9 @@ void AverageFirstKernel::emit_row(Body& back) {
 void AverageFirstKernel::emit_vectors(Body& back, int64_t vectors, int last) {
   const auto count = [&](int64_t v) { return v + 1 == vectors ? last : lanes(); };
   for (int64_t v = 0; v < vectors; ++v) {
-    if (step() == 2) {
+    if (p_.adaptive) {
+      sum_adaptive(v, vec(0));
+    } else if (step() == 2) {
       sum_period(0, v / 2, vec(0));
       sum_period(1, v / 2, vec(1));
       interleave(vec(0), vec(1));
@@ -308,6 +312,39 @@ void AverageFirstKernel::sum_lanes(int64_t vector, const Xmm& sum) {
     started = true;
   }
   if (!started) broadcast_bits(sum, 0);
+}
+
+/// Vector `vector` of cells under windows of any places, by the table.
+void AverageFirstKernel::sum_adaptive(int64_t vector, const Xmm& sum) {
+  const Xmm order = scratch(0), to = scratch(1);
+  const auto entry = rdx + rbx + static_cast<int>(vector * entry_bytes());
+  lea(rdx, ptr[rip + table_]);
+  vmovups(order, ptr[entry]);
+  movsxd(rax, dword[entry + vector_bytes()]);
+  vpermps(perm(*this, sum), perm(*this, order), ptr[r10 + rax]);
+  for (int64_t k = 1; k < p_.reach(2); ++k) {
+    vpermps(perm(*this, to), perm(*this, order), ptr[r10 + rax + static_cast<int>(k * 4)]);
+    vandps(to, to, ptr[entry + static_cast<int>((k + 1) * vector_bytes())]);
+    vaddps(sum, sum, to);
+  }
+}
+
+/// For each vector of cells: how far behind its first window each cell's first one is, where among the sums that one
+/// is, and which cells lie under so many more.
+void AverageFirstKernel::emit_adaptive_table() {
+  const auto cell = [&](int64_t x) { return p_.covers(2, std::min(x, p_.g.src[2] - 1)); };
+  const auto lane = [&](const auto& number) {
+    for (int l = 0; l < lanes(); ++l) dd(static_cast<uint32_t>(number(l)));
+  };
+  align(64);
+  L(table_);
+  for (int64_t first = 0; first < p_.g.src[2]; first += lanes()) {
+    const int64_t window = cell(first)[0].window;
+    lane([&](int l) { return cell(first + l)[0].window - window; });
+    lane([&](int) { return (block_.window_at + window) * 4; });
+    for (size_t k = 1; k < static_cast<size_t>(p_.reach(2)); ++k)
+      lane([&](int l) { return cell(first + l).size() > k ? -1 : 0; });
+  }
 }
 
 /// even[0], odd[0], even[1], ..: the first half in `even`, the second one in `odd`.

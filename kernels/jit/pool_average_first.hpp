@@ -5,9 +5,9 @@
 #include <memory>
 #include <optional>
 
+#include "kernels/jit/average_plan.hpp"
 #include "kernels/jit/body.hpp"
 #include "kernels/jit/joined_stores.hpp"
-#include "kernels/jit/pool_plan.hpp"
 #include "kernels/kernel.hpp"
 
 namespace partita::jit {
@@ -31,12 +31,12 @@ enum class AverageFirstStores : uint8_t { plain, streaming, joined };
 class AverageFirstKernel : private Emitter {
  public:
   /// Throws Xbyak::Error where there is no memory for code.
-  AverageFirstKernel(Isa isa, const PoolPlan& plan, const Problem& problem, AverageFirstStores stores);
+  AverageFirstKernel(Isa isa, const AveragePlan& plan, const Problem& problem, AverageFirstStores stores);
   void operator()(const AverageFirstCall& call) const { entry_(&call); }
 
-  static int64_t rows_of_sums(const PoolPlan& plan);
+  static int64_t rows_of_sums(const AveragePlan& plan);
   /// Bytes of a row of sums, behind which lies for how many rows of cells it is.
-  static int64_t sums_bytes(Isa isa, const PoolPlan& plan);
+  static int64_t sums_bytes(Isa isa, const AveragePlan& plan);
 
  private:
   void emit_start();
@@ -51,6 +51,8 @@ class AverageFirstKernel : private Emitter {
   void sum_windows(int64_t vector, const Xbyak::Xmm& sum);
   void sum_period(int64_t cell, int64_t vector, const Xbyak::Xmm& sum);
   void sum_lanes(int64_t vector, const Xbyak::Xmm& sum);
+  void sum_adaptive(int64_t vector, const Xbyak::Xmm& sum);
+  void emit_adaptive_table();
   void interleave(const Xbyak::Xmm& even, const Xbyak::Xmm& odd);
   void emit_cells(Body& back, int64_t vector, bool last, int count);
   /// Of cell `cell` of a period of the row, which may start inside a period of the windows.
@@ -72,16 +74,19 @@ class AverageFirstKernel : private Emitter {
   size_t stretches_slot() const { return joined_slot() + 3 * p_.out.size(); }
   size_t planes_slot() const { return stretches_slot() + 1; }
   size_t slots() const { return planes_slot() + 1; }
+  /// Adaptive windows: bytes of a vector of cells in the table of which windows lie over them.
+  int entry_bytes() { return static_cast<int>(p_.reach(2) + 1) * vector_bytes(); }
   int count_at() const { return static_cast<int>(sums_bytes_) - 8; }
   int row_weight() const { return together_; }
   int column_weight() const { return together_ + 1; }
 
-  const PoolPlan& p_;
+  const AveragePlan& p_;
   ColumnBlock block_;  // all cells
   AverageFirstStores stores_;
   int together_;  // vectors of windows, or of cells
   int64_t sums_bytes_;
   std::optional<JoinedStores> joined_;
+  Xbyak::Label table_;
   void (*entry_)(const AverageFirstCall*) = nullptr;
 };
 
@@ -108,7 +113,7 @@ class AverageFirstPool {
   void run(const RunArgs& args, const Rows& rows, int64_t n, int64_t c, int64_t planes, bool streaming,
            std::byte* sums) const;
 
-  PoolPlan p_;
+  AveragePlan p_;
   int threads_;
   ColumnBlock block_;  // all cells
   int64_t lanes_, sums_bytes_, sums_rows_;

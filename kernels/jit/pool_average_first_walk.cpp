@@ -14,12 +14,14 @@ namespace {
 
 constexpr size_t kMostOperands = 32, kMostJoinedNarrow = 2;  ///< the latter for want of registers
 constexpr int64_t kMostWidth = 1 << 14, kMostTerms = 64;
-constexpr int64_t kUnitElements = 1 << 13;  ///< of a call: what calls share with their neighbours stays small
+constexpr int64_t kMostAdaptiveWidth = 1 << 12;  ///< the table of their windows stays in the second-level cache
+constexpr int64_t kUnitElements = 1 << 13;       ///< of a call: what calls share with their neighbours stays small
 
 }  // namespace
 
 bool AverageFirstPool::fits(const Problem& problem) {
-  const PoolPlan p(problem);
+  const AveragePlan p(problem);
+  if (p.adaptive && (p.g.dst[2] > p.g.src[2] || p.g.src[2] > kMostAdaptiveWidth)) return false;
   if (p.maximum || p.channel_last || p.g.src[2] > kMostWidth || p.g.dst[2] > kMostWidth ||
       p.reach(2) * p.g.strides[2] > kMostTerms || p.out.size() > JoinedStores::kMostOutputs ||
       p.back_in.size() + p.out.size() > kMostOperands || p.front_in.size() > kMostOperands)
@@ -54,13 +56,14 @@ void AverageFirstPool::make_rows() {
   const int64_t width = p_.g.src[2], rows = p_.rows();
   const int64_t together = even_part(rows, std::max<int64_t>(1, kUnitElements / width));
   if (together >= rows) planes_ = std::clamp<int64_t>(kUnitElements / (rows * width), 1, p_.g.channels);
+  const auto windows = [](const RowCover& c) { return std::pair(c.z, c.y); };  // whichever of their taps the row is
   for (int64_t first = 0; first < rows; first += together) {
     Rows made{first, std::min(together, rows - first), 0, {}};
     std::vector<RowCover> before;
     size_t stretch = 0;
     for (int64_t row = first; row < first + made.count; ++row) {
       std::vector<RowCover> covers = p_.row_covers(row / p_.g.src[1], row % p_.g.src[1]);
-      if (row > first && covers == before) {
+      if (row > first && std::ranges::equal(covers, before, {}, windows, windows)) {
         ++made.table[stretch];
         continue;
       }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code of rows of cells: rdi call, r12 row, r13 rows left, rcx first channel of the vector, rsi operands of a row of
 // windows, r9 its weight, r10 rows of windows left, r8 cells left, r11 number of the next column, rbx columns left
-// before the first cell, rax and rdx for a moment. The stack holds how far the operands of the cells and of the windows
-// have come, and where in their scratch memory the rows have the last columns' sums, newest first. Sums of columns are
-// made where the first cell needs them: so loads, sums and stores take turns all the time, and what is written past the
-// caches drains while the next cells are computed.
+// before the first cell (adaptive windows: number of the cell), rax and rdx for a moment. The stack holds how far the
+// operands of the cells and of the windows have come, and where in their scratch memory the rows have the last columns'
+// sums, newest first. Sums of columns are made where the first cell needs them: so loads, sums and stores take turns
+// all the time, and what is written past the caches drains while the next cells are computed.
 #include "kernels/jit/pool_average_last.hpp"
 
 #include <algorithm>
@@ -31,16 +31,16 @@ constexpr int64_t kColumnBytes = 1 << 15;    ///< sums of columns stay in the ne
 constexpr int64_t kLeastPeriods = 8;         ///< of a block: columns over its border are summed twice
 
 /// Columns that are complete before the first cell of a row (of a block).
-int64_t columns_before(const PoolPlan& p) { return p.lead() == 0 ? p.reach(2) - 1 : p.reach(2); }
+int64_t columns_before(const AveragePlan& p) { return p.lead() == 0 ? p.reach(2) - 1 : p.reach(2); }
 
 }  // namespace
 
-int64_t AverageLastKernel::column_bytes(Isa isa, const PoolPlan& plan) {
+int64_t AverageLastKernel::column_bytes(Isa isa, const AveragePlan& plan) {
   const int64_t lanes = lanes_of(isa);
   return (plan.g.channels + lanes - 1) / lanes * lanes * 4;
 }
 
-AverageLastKernel::AverageLastKernel(Isa isa, const PoolPlan& plan, const Problem& problem, bool streaming)
+AverageLastKernel::AverageLastKernel(Isa isa, const AveragePlan& plan, const Problem& problem, bool streaming)
     : Emitter(isa), p_(plan), streaming_(streaming), together_(wide() ? 4 : 2), column_bytes_(column_bytes(isa, plan)) {
   const auto never = [](int) { return false; };
   const int taken = column_weight() + 1, middle = taken + (wide() ? 2 * kLeastRegisters : kLeastRegisters);
@@ -69,7 +69,7 @@ AverageLastKernel::AverageLastKernel(Isa isa, const PoolPlan& plan, const Proble
   entry_ = reinterpret_cast<void (*)(const AverageLastCall*)>(reinterpret_cast<uintptr_t>(finish()));
 }
 
-int64_t AverageLastKernel::row_bytes(const PoolPlan& p) {
+int64_t AverageLastKernel::row_bytes(const AveragePlan& p) {
   return static_cast<int64_t>(sizeof(AverageLastRow) + (p.back_in.size() + p.out.size()) * sizeof(void*));
 }
 
@@ -102,6 +102,7 @@ void AverageLastKernel::emit_rows(const Group& group) {
 
 /// Each phase is a cell of a period; the first cell that sees a new column makes its sum.
 void AverageLastKernel::emit_cells(Body& front, Body& back) {
+  if (p_.adaptive) return emit_adaptive_cells(front, back);
   const auto sums = [&](int vectors, int last) { emit_sums(front, vectors, last); };
   if (columns_before(p_) > 0) {
     Xbyak::Label before;
@@ -118,22 +119,66 @@ void AverageLastKernel::emit_cells(Body& front, Body& back) {
     const auto cells = [&](bool made) {
       emit_rows([&](int vectors, int last) {
         if (made) sums(vectors, last);
-        emit_cell(back, phase, vectors, last, made);
+        emit_cell(back, columns_over(phase), vectors, last, made);
       });
     };
     if ((p_.lead() + phase) % p_.g.strides[2] == 0)
       emit_column([&] { cells(true); }, [&] { cells(false); });
     else
       cells(false);
-    for (size_t k = 0; k < front_slot(0); ++k) {
-      const size_t inputs = p_.back_in.size();
-      advance(k, k < inputs ? operand(p_.back_in[k]).x : p_.out[k - inputs].x);
-    }
+    next_cell();
     dec(r8);
     jz(done, T_NEAR);
   }
   jmp(period, T_NEAR);
   L(done);
+}
+
+/// A table tells which cells see a new column, and which of these see the one before it too.
+void AverageLastKernel::emit_adaptive_cells(Body& front, Body& back) {
+  Xbyak::Label cell, first, shared, next;
+  xor_(ebx, ebx);
+  cmp(qword[rdi + offsetof(AverageLastCall, columns_before)], 0);
+  je(cell, T_NEAR);
+  emit_column([&] { emit_rows([&](int vectors, int last) { emit_sums(front, vectors, last); }); }, [] {});
+  align(16);
+  L(cell);
+  mov(rax, ptr[rdi + offsetof(AverageLastCall, cells)]);
+  cmp(byte[rax + rbx], static_cast<uint32_t>(AdaptiveCell::first));
+  je(first, T_NEAR);
+  if (p_.reach(2) > 1) ja(shared, T_NEAR);
+  emit_adaptive_cell(front, back, AdaptiveCell::inside);
+  L(next);
+  next_cell();
+  inc(rbx);
+  cmp(rbx, r8);
+  jb(cell, T_NEAR);
+  Xbyak::Label done;
+  jmp(done, T_NEAR);
+  L(first);
+  emit_column([&] { emit_adaptive_cell(front, back, AdaptiveCell::first); }, [] {});
+  jmp(next, T_NEAR);
+  if (p_.reach(2) > 1) {
+    L(shared);
+    emit_column([&] { emit_adaptive_cell(front, back, AdaptiveCell::shared); }, [] {});
+    jmp(next, T_NEAR);
+  }
+  L(done);
+}
+
+void AverageLastKernel::emit_adaptive_cell(Body& front, Body& back, AdaptiveCell kind) {
+  emit_rows([&](int vectors, int last) {
+    if (kind != AdaptiveCell::inside) emit_sums(front, vectors, last);
+    const std::vector<int64_t> shared = {0, 1}, alone = {0};
+    emit_cell(back, kind == AdaptiveCell::shared ? shared : alone, vectors, last, kind != AdaptiveCell::inside);
+  });
+}
+
+void AverageLastKernel::next_cell() {
+  for (size_t k = 0; k < front_slot(0); ++k) {
+    const size_t inputs = p_.back_in.size();
+    advance(k, k < inputs ? operand(p_.back_in[k]).x : p_.out[k - inputs].x);
+  }
 }
 
 /// The next column becomes the newest; outside the windows its sums are 0.
@@ -219,15 +264,15 @@ void AverageLastKernel::emit_sums(Body& front, int vectors, int last) {
   to_column(0);
   for (int v = 0; v < vectors; ++v) {
     if (weighs_columns()) vmulps(vec(v), vec(v), vec(column_weight()));
-    if (p_.reach(2) > 1 || p_.g.strides[2] > 1) vmovups(ptr[rdx + rcx * 4 + v * vector_bytes()], vec(v));
+    if (p_.reach(2) > 1 || p_.g.strides[2] > 1 || p_.adaptive) vmovups(ptr[rdx + rcx * 4 + v * vector_bytes()], vec(v));
   }
 }
 
-/// `made`: the registers hold the newest column's sums.
-void AverageLastKernel::emit_cell(Body& back, int64_t phase, int vectors, int last, bool made) {
+/// `columns` over the cell, the newest one 0. `made`: the registers hold the newest one's sums.
+void AverageLastKernel::emit_cell(Body& back, const std::vector<int64_t>& columns, int vectors, int last, bool made) {
   bool started = made;
-  for (int64_t column = made ? 1 : 0; column < p_.reach(2); ++column) {
-    if (!covers(phase, column)) continue;
+  for (int64_t column : columns) {
+    if (made && column == 0) continue;
     to_column(column);
     for (int v = 0; v < vectors; ++v) {
       const auto from = ptr[rdx + rcx * 4 + v * vector_bytes()];
@@ -278,9 +323,12 @@ void AverageLastKernel::load_at(const Xmm& dst, const PoolOperand& o, int vector
   load(dst, o.dtype, Walk::next, rdx + rcx * each + at, count);
 }
 
-/// Whether the windows `back` before a cell's last one cover cell `phase` of a period.
-bool AverageLastKernel::covers(int64_t phase, int64_t back) const {
-  return p_.tap_of(2, (p_.lead() + phase) % p_.g.strides[2], back) >= 0;
+/// How far before a cell's last window those are that cover cell `phase` of a period.
+std::vector<int64_t> AverageLastKernel::columns_over(int64_t phase) const {
+  std::vector<int64_t> list;
+  for (int64_t back = 0; back < p_.reach(2); ++back)
+    if (p_.tap_of(2, (p_.lead() + phase) % p_.g.strides[2], back) >= 0) list.push_back(back);
+  return list;
 }
 
 void AverageLastKernel::advance(size_t k, int64_t bytes) {
@@ -291,7 +339,8 @@ void AverageLastKernel::advance(size_t k, int64_t bytes) {
 }
 
 bool AverageLastPool::fits(const Problem& problem) {
-  const PoolPlan p(problem);
+  const AveragePlan p(problem);
+  if (p.adaptive && p.g.dst[2] > p.g.src[2]) return false;
   return !p.maximum && p.channel_last && p.reach(2) <= kMostReach && p.g.strides[2] <= kMostPhases &&
          p.g.dst[2] <= INT32_MAX && p.back_in.size() + p.out.size() <= kMostOperands &&
          p.front_in.size() <= kMostOperands;
@@ -303,6 +352,12 @@ AverageLastPool::AverageLastPool(const Problem& problem, const Target& target)
   const int64_t periods = (g.src[2] - 1) / g.strides[2] + 1;
   blocks_ = p_.column_blocks(g.strides[2] * even_part(periods, std::max(kLeastPeriods * p_.reach(2),
                                                                         kBlockElements / (g.strides[2] * g.channels))));
+  for (int64_t x = 0; x < g.src[2] && p_.adaptive; ++x) {
+    const std::vector<Cover> over = p_.covers(2, x);
+    cells_.push_back(over.size() > 1        ? AdaptiveCell::shared
+                     : over.back().tap == 0 ? AdaptiveCell::first
+                                            : AdaptiveCell::inside);
+  }
   size_t covers = 0;
   for (int64_t z = 0; z < g.src[0]; ++z)
     for (int64_t y = 0; y < g.src[1]; ++y) {
@@ -348,11 +403,14 @@ void AverageLastPool::run(const RunArgs& args, const AverageLastKernel& kernel, 
   for (int64_t k = 0; k < count; ++k)
     place_row(args, block, first + k, scratch + record_bytes_ + k * (table_bytes_ + column_bytes_),
               reinterpret_cast<AverageLastRow*>(scratch + k * AverageLastKernel::row_bytes(p_)));
+  const AdaptiveCell* cells = p_.adaptive ? cells_.data() + block.cell : nullptr;
   kernel({.rows = reinterpret_cast<const AverageLastRow*>(scratch),
           .row_count = count,
           .column_weights = column_weights_.data() + (p_.same_along_x ? 0 : block.window),
           .column = block.window - block.window_at,
-          .cell_count = block.cells});
+          .cell_count = block.cells,
+          .cells = cells,
+          .columns_before = cells != nullptr && *cells != AdaptiveCell::first ? 1 : 0});
 }
 
 void AverageLastPool::place_row(const RunArgs& args, const ColumnBlock& block, int64_t row, std::byte* scratch,

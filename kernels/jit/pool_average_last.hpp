@@ -5,11 +5,15 @@
 
 #include <memory>
 
+#include "kernels/jit/average_plan.hpp"
 #include "kernels/jit/body.hpp"
-#include "kernels/jit/pool_plan.hpp"
 #include "kernels/kernel.hpp"
 
 namespace partita::jit {
+
+/// A cell under adaptive windows that are not more than cells: inside one of them, its first cell, or its first one and
+/// the last one of the window before.
+enum class AdaptiveCell : uint8_t { inside, first, shared };
 
 /// A row of cells. Behind it lie the addresses of its first cell: operands of back, then results.
 struct AverageLastRow {
@@ -25,34 +29,39 @@ struct AverageLastCall {
   const float* column_weights;  ///< of the first column made
   int64_t column;               ///< number of the first column over the first cell; may lie outside the windows
   int64_t cell_count;           ///< of a row
+  const AdaptiveCell* cells;    ///< adaptive windows: of each cell
+  int64_t columns_before;       ///< the same: columns that are made before the first cell
 };
 
 /// Some rows of cells, side by side: so memory has several streams to read.
 class AverageLastKernel : private Emitter {
  public:
   /// Throws Xbyak::Error where there is no memory for code.
-  AverageLastKernel(Isa isa, const PoolPlan& plan, const Problem& problem, bool streaming);
+  AverageLastKernel(Isa isa, const AveragePlan& plan, const Problem& problem, bool streaming);
   void operator()(const AverageLastCall& call) const { entry_(&call); }
 
-  static int64_t column_bytes(Isa isa, const PoolPlan& plan);
-  static int64_t row_bytes(const PoolPlan& plan);
+  static int64_t column_bytes(Isa isa, const AveragePlan& plan);
+  static int64_t row_bytes(const AveragePlan& plan);
 
  private:
   void emit_slots();
   template <class Group>
   void emit_rows(const Group& group);
   void emit_cells(Body& front, Body& back);
+  void emit_adaptive_cells(Body& front, Body& back);
+  void emit_adaptive_cell(Body& front, Body& back, AdaptiveCell kind);
+  void next_cell();
   template <class There, class Absent>
   void emit_column(const There& there, const Absent& absent);
   void emit_sums(Body& front, int vectors, int last);
   void emit_zeros();
-  void emit_cell(Body& back, int64_t phase, int vectors, int last, bool made);
+  void emit_cell(Body& back, const std::vector<int64_t>& columns, int vectors, int last, bool made);
   void to_column(int64_t back);
   void to_cell(size_t k);
   void emit_prefetches(int vectors);
   void load_at(const Xbyak::Xmm& dst, const PoolOperand& o, int vector, int count);
   void advance(size_t slot, int64_t bytes);
-  bool covers(int64_t phase, int64_t back) const;
+  std::vector<int64_t> columns_over(int64_t phase) const;
   const PoolOperand& operand(int k) const { return p_.in[static_cast<size_t>(k)]; }
   Xbyak::Address slot(size_t k) { return qword[rsp + 8 * static_cast<int>(k)]; }
   size_t front_slot(size_t k) const { return p_.back_in.size() + p_.out.size() + k; }
@@ -63,7 +72,7 @@ class AverageLastKernel : private Emitter {
   int row_weight() const { return together_; }
   int column_weight() const { return together_ + 1; }
 
-  const PoolPlan& p_;
+  const AveragePlan& p_;
   bool streaming_;
   int together_;  // vectors of channels
   int64_t column_bytes_;
@@ -92,10 +101,11 @@ class AverageLastPool {
   void place_row(const RunArgs& args, const ColumnBlock& block, int64_t row, std::byte* scratch,
                  AverageLastRow* to) const;
 
-  PoolPlan p_;
+  AveragePlan p_;
   int threads_;
   std::vector<ColumnBlock> blocks_;
-  std::vector<Over> over_;  // each row of a plane
+  std::vector<AdaptiveCell> cells_;  // adaptive windows: of a row
+  std::vector<Over> over_;           // each row of a plane
   std::vector<float> column_weights_;
   int64_t together_ = 1;  // rows of a call
   int64_t record_bytes_ = 0, table_bytes_ = 0, column_bytes_ = 0, thread_bytes_ = 0;

@@ -59,4 +59,9 @@ Result<Run> make_pool_backward(const Problem& problem, const Target& target) {
                                                     : run_of<ChannelFirstPool>(problem, target);
 }
 
+bool fits_adaptive_average(const Problem& problem, const Target& target) {
+  return problem.op == OpKind::AdaptiveAvgPoolBackward && refuse_pool_backward(problem, target) == nullptr &&
+         (AverageLastPool::fits(problem) || AverageFirstPool::fits(problem));
+}
+
 }  // namespace partita::jit

@@ -9,5 +9,8 @@ namespace partita::jit {
 
 const char* refuse_pool_backward(const Problem& problem, const Target& target);
 Result<Run> make_pool_backward(const Problem& problem, const Target& target);
+/// Whether a gradient of an adaptive average, a StepKind::resample, can be made here: along x there must not be more
+/// windows than cells.
+bool fits_adaptive_average(const Problem& problem, const Target& target);
 
 }  // namespace partita::jit

@@ -5,6 +5,7 @@
 #include "kernels/jit/resample.hpp"
 
 #include "kernels/jit/expand.hpp"
+#include "kernels/jit/pool_backward.hpp"
 #include "kernels/jit/resample_blocks.hpp"
 #include "kernels/jit/resample_direct.hpp"
 #include "kernels/jit/resample_rows.hpp"
@@ -102,6 +103,7 @@ const char* refuse_resample(const Problem& p, const Target&) {
 }
 
 Result<Run> make_resample(const Problem& problem, const Target& target) {
+  if (fits_adaptive_average(problem, target)) return make_pool_backward(problem, target);
   if (ResampleDirect::fits(problem)) return run_of<ResampleDirect>(problem, target);
   if (ResampleShrink::fits(problem)) return run_of<ResampleShrink>(problem, target);
   return run_of<Resample>(problem, target);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies in the order of memory that most of a step's tensors have.
+// Copies in the order of memory that most of a step's tensors have, without gaps.
 #include "passes/optimize/untangle.hpp"
 
 #include <algorithm>
@@ -84,7 +84,7 @@ class Untangler {
         Problem straight = step.problem;
         for (auto* side : {&straight.in, &straight.out})
           for (TensorDesc& desc : *side)
-            if (stands_across(desc, main)) desc = laid_out(desc, main);
+            if (is_tangled(straight, desc, main)) desc = laid_out(desc, main);
         if (!is_slow(straight, target_)) after = copied(step, main);
       }
     }
@@ -100,7 +100,7 @@ class Untangler {
       for (const TensorDesc& desc : *side)
         if (Order order = order_of(desc); !order.empty())
           bytes[std::move(order)] += elements(desc.dims) * bits_of(desc.dtype);
-    if (bytes.size() < 2) return {};
+    if (bytes.size() < (has_images(problem.step) ? 1 : 2)) return {};
     return std::ranges::max_element(bytes, std::less(), [](const auto& entry) { return entry.second; })->first;
   }
 
@@ -110,10 +110,17 @@ class Untangler {
     return order != main && std::ranges::is_permutation(order, main);
   }
 
+  /// Such a tensor of a loop only stands across; one of a pooling may also have gaps between the elements that `main`
+  /// has next to each other.
+  static bool is_tangled(const Problem& problem, const TensorDesc& desc, const Order& main) {
+    if (stands_across(desc, main)) return true;
+    return has_images(problem.step) && order_of(desc) == main && desc.strides[main.back()] != 1;
+  }
+
   static bool tangled(const Problem& problem, const Order& main) {
     for (const auto* side : {&problem.in, &problem.out})
       for (const TensorDesc& desc : *side)
-        if (stands_across(desc, main)) return true;
+        if (is_tangled(problem, desc, main)) return true;
     return false;
   }
 
@@ -153,7 +160,7 @@ class Untangler {
     std::vector<Step> after;
     for (size_t k = 0; k < step.in.size(); ++k) {
       const TensorDesc read = step.problem.in[k];
-      if (step.in[k] == Step::kNoBuffer || !stands_across(read, main) || read_copy(step, k, main)) continue;
+      if (step.in[k] == Step::kNoBuffer || !is_tangled(step.problem, read, main) || read_copy(step, k, main)) continue;
       const TensorDesc as = laid_out(read, main);
       const int made = temporary(as);
       p_.steps.push_back(copy(step, read, step.in[k], as, made));
@@ -163,7 +170,7 @@ class Untangler {
     }
     for (size_t k = 0; k < step.out.size(); ++k) {
       const TensorDesc written = step.problem.out[k];
-      if (!stands_across(written, main)) continue;
+      if (!is_tangled(step.problem, written, main)) continue;
       const TensorDesc as = laid_out(written, main);
       const int made = temporary(as);
       after.push_back(copy(step, as, made, written, step.out[k]));

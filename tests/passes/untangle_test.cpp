@@ -106,6 +106,23 @@ TEST(untangle, leaves_no_pooling_between_two_orders_to_a_slow_kernel) {
   for (const Step& step : m.after.steps) EXPECT_FALSE(step.picked.kernel->slow && generates_code());
 }
 
+/// Every second element along x: generated code reads neighbours.
+TEST(untangle, copies_what_lies_apart_before_a_pooling) {
+  Made m = made(
+      "%2: f32[2,16,5,7] = MaxPoolBackward(%1: f32[2,16,5,7], %3: f32[2,16,4,6]) {strides=[1,1], kernel=[2,2], "
+      "pads_begin=[0,0], pads_end=[0,0], data_format=NCX}");
+  const auto is_source = [](const logical_tensor& t) { return t.id == 1; };
+  std::ranges::find_if(m.ports.inputs, is_source)->strides = {1120, 70, 14, 2};
+  const Target target{.isa = machine_isa()};
+  Program program = lowered(m.partition, m.ports);
+  untangle(program, target);
+  EXPECT_EQ(program.steps.size(), generates_code() ? 2u : 1u);
+  EXPECT_EQ(program.steps.back().problem.in[0].strides,
+            (generates_code() ? Dims{560, 35, 7, 1} : Dims{1120, 70, 14, 2}));
+  ASSERT_TRUE(select_kernels(program, target).ok());
+  for (const Step& step : program.steps) EXPECT_FALSE(step.picked.kernel->slow && generates_code());
+}
+
 /// Two axes matter in each tensor, but not the same two, and the gradients lie so that generated code is slow to read
 /// them.
 TEST(untangle, leaves_alone_what_has_other_axes) {
