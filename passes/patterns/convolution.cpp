@@ -68,7 +68,8 @@ std::vector<Pattern> convolution_patterns() {
        .refuse = not_depthwise},
       {.name = "pool_backward_convolution_gradients",
        .text = "the gradient of an average pooling and the gradients of the convolution before the pooling",
-       .chain = op(AvgPoolBackward) >> bind("diff_dst") >> op(data).at(0),
+       .chain = op(AvgPoolBackward | AdaptiveAvgPoolBackward) >> bind("diff_dst") >>
+                either({op(data).at(0), op(weights).at(1)}),
        .with = {same("diff_dst") >> maybe(op(weights).at(1))},
        .inner_outputs = true},
       {.name = "convolution_gradients",

@@ -145,6 +145,10 @@ def pattern_graphs():
     g.op("ConvolutionBackwardData", [diff, g.f32(4, 6, 1, 1)], ("f32", (2, 6, 8, 10)), dst_shape=[2, 6, 8, 10], **one)
     g.op("ConvolutionBackwardWeights", [g.f32(2, 6, 8, 10), diff], ("f32", (4, 6, 1, 1)), weights_shape=[4, 6, 1, 1],
          **one)
+    diff = g.op("AdaptiveAvgPoolBackward", [g.f32(2, 4, 3, 5)], ("f32", nchw), src_shape=nchw, data_format="NCX")
+    g.op("ConvolutionBackwardWeights", [g.f32(2, 6, 8, 10), diff], ("f32", (4, 6, 1, 1)), weights_shape=[4, 6, 1, 1],
+         **one)
+    g.op("BiasAddBackward", [diff], ("f32", (4,)), data_format="NCX")
 
     g = graphs["matmul_gradients"] = Graph()
     x, diff = g.f32(6, 16), g.op("TanhBackward", [g.f32(6, 8), g.f32(6, 8)])

@@ -100,8 +100,12 @@ const Case kCases[] = {
     {"pool_backward_convolution_gradients",
      "%1: " IMAGE " = AvgPoolBackward(%0: f32[1,2,4,4])" AVG "; %3: " IMAGE
      " = ConvolutionBackwardData(%1, %2: f32[2,2,1,1])" CONV_DATA
-     "; %5: f32[2,2,1,1] = ConvolutionBackwardWeights(%4: " IMAGE ", %1)" CONV_WEIGHTS,
-     "[pool_backward_convolution_gradients: 1,2,3]",
+     "; %5: f32[2,2,1,1] = ConvolutionBackwardWeights(%4: " IMAGE ", %1)" CONV_WEIGHTS
+     // The first convolution of a network has no gradient of its source.
+     "; %11: " IMAGE " = AdaptiveAvgPoolBackward(%10: f32[1,2,4,4]) {data_format=NCX, src_shape=[1,2,8,8]}; "
+     "%15: f32[2,2,1,1] = ConvolutionBackwardWeights(%14: " IMAGE ", %11)" CONV_WEIGHTS
+     "; %16: f32[2] = BiasAddBackward(%11) {data_format=NCX}",
+     "[pool_backward_convolution_gradients: 1,2,3] [pool_backward_convolution_gradients: 4,5,6]",
      // What the pooling's gradient makes is not the convolution's gradient but its source.
      "%1: " IMAGE " = AvgPoolBackward(%0: f32[1,2,4,4])" AVG
      "; %5: f32[2,2,1,1] = ConvolutionBackwardWeights(%1, %4: " IMAGE ")" CONV_WEIGHTS,
