@@ -92,6 +92,10 @@ Dims open_strides(const Subgraph& graph, const SubOp& op, size_t out) {
   return dense_strides(dims);
 }
 
+Dims strides_in_order_of(const logical_tensor& like, const Dims& dims) {
+  return is_channels_last(like.dims, like.strides) ? channels_last_strides(dims) : dense_strides(dims);
+}
+
 Problem in_memory_order(Problem problem) {
   if (!problem.attrs.is(Attr::data_format, "NCX") || problem.attrs.has(Attr::spatial_axes)) return problem;
   const TensorDesc* main = main_tensor(problem);

@@ -12,6 +12,9 @@ namespace partita {
 /// the same axes. Row-major otherwise.
 Dims open_strides(const Subgraph& graph, const SubOp& op, size_t out);
 
+/// Strides without gaps for a tensor of `dims` whose axes lie in the order that those of `like` have.
+Dims strides_in_order_of(const logical_tensor& like, const Dims& dims);
+
 /// The same problem with channels as the last axis (data_format NXC) where its main tensor lies so, though data_format
 /// names them second: kernels find the innermost axis in memory where they look for it.
 Problem in_memory_order(Problem problem);

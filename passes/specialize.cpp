@@ -96,7 +96,7 @@ class Specializer {
 
   Status add_op(size_t index) {
     const op& o = p_.ops[index];
-    SubOp made{.id = o.id, .kind = o.kind, .name = o.name, .attrs = p_.attrs[index], .in = {}, .out = {}};
+    SubOp made{.id = o.id, .kind = o.kind, .name = o.name, .text = {}, .attrs = p_.attrs[index], .in = {}, .out = {}};
     for (const auto& t : o.inputs) made.in.push_back(value_of(t));
     for (const auto& t : o.outputs) {
       made.out.push_back(value_of(t));

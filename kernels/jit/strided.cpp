@@ -325,8 +325,12 @@ class StridedLoop {
         continue;
       }
       auto* to = reinterpret_cast<float*>(tile);
-      for (int64_t i = 0, from = o.element(at); i < place.length; ++i)
-        load_floats(base, o.desc.dtype, from + i * o.inner(), 1, to + i);
+      const int64_t from = o.element(at), step = o.inner();
+      if (step == 1) {
+        load_floats(base, o.desc.dtype, from, place.length, to);
+        continue;
+      }
+      for (int64_t i = 0; i < place.length; ++i) load_floats(base, o.desc.dtype, from + i * step, 1, to + i);
     }
   }
 

@@ -245,7 +245,9 @@ const char* plan_convolution_backward_data(const Problem& problem, const Target&
   const Windows w = windows_of(problem.attrs, roles);
   if (!w.each_has_a_cell) return kEmptyWindow;
   const auto attr = math_attr(target);
-  const auto hint = forward_desc(free_descs(have), {}, w, attr, prop_kind::forward_training, false);
+  Descs hinted = free_descs(have);  // forward there is no source of another type than the weights
+  hinted.wide = memory::desc(have.wide.get_dims(), have.weights.get_data_type(), memory::format_tag::any);
+  const auto hint = forward_desc(hinted, {}, w, attr, prop_kind::forward_training, false);
   const auto desc = fastest(roles, w, have, [&](const Descs& d) {
     return dnnl::convolution_backward_data::primitive_desc(cpu_engine(), dnnl::algorithm::convolution_direct, d.wide,
                                                            d.weights, d.narrow, w.strides, w.dilations, w.begin, w.end,

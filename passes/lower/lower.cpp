@@ -95,7 +95,7 @@ int Lowering::add_constant(const std::vector<float>& values) {
 }
 
 void Lowering::add_step(Step step) {
-  step.ops.push_back(str(def->name, " ", op->id));
+  step.ops.push_back(op->text.empty() ? str(def->name, " ", op->id) : op->text);
   program_.steps.push_back(std::move(step));
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // load_floats and store_floats: rows of elements to and from f32, in loops the compiler can vectorise.
+#include <array>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -14,6 +15,30 @@ template <class T, class Convert>
 void load_row(const void* data, int64_t at, int64_t n, float* to, Convert convert) {
   const T* from = static_cast<const T*>(data) + at;
   for (int64_t i = 0; i < n; ++i) to[i] = convert(from[i]);
+}
+
+/// What a byte of two elements holds, the one with the even index in the low half.
+using Halves = std::array<std::array<float, 2>, 256>;
+
+template <class Convert>
+constexpr Halves halves_of(Convert convert) {
+  Halves table{};
+  for (size_t byte = 0; byte < table.size(); ++byte)
+    table[byte] = {static_cast<float>(convert(static_cast<int>(byte & 15))),
+                   static_cast<float>(convert(static_cast<int>(byte >> 4)))};
+  return table;
+}
+constexpr Halves kUnsignedHalves = halves_of([](int v) { return v; });
+constexpr Halves kSignedHalves = halves_of([](int v) { return (v ^ 8) - 8; });
+
+void load_halves(const void* data, int64_t at, int64_t n, float* to, const Halves& halves) {
+  const uint8_t* from = static_cast<const uint8_t*>(data) + at / 2;
+  if (n > 0 && at % 2 != 0) {
+    *to++ = halves[*from++][1];
+    --n;
+  }
+  for (int64_t i = 0; i < n / 2; ++i) std::memcpy(to + 2 * i, halves[from[i]].data(), 2 * sizeof(float));
+  if (n > 0 && n % 2 != 0) to[n - 1] = halves[from[n / 2]][0];
 }
 
 template <class T, class Convert>
@@ -66,6 +91,8 @@ void load_floats(const void* data, Dtype dtype, int64_t at, int64_t n, float* to
     case Dtype::s8: return load_row<int8_t>(data, at, n, to, [](int8_t v) { return static_cast<float>(v); });
     case Dtype::u8: return load_row<uint8_t>(data, at, n, to, [](uint8_t v) { return static_cast<float>(v); });
     case Dtype::s32: return load_row<int32_t>(data, at, n, to, [](int32_t v) { return static_cast<float>(v); });
+    case Dtype::s4: return load_halves(data, at, n, to, kSignedHalves);
+    case Dtype::u4: return load_halves(data, at, n, to, kUnsignedHalves);
     default:
       for (int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(load_as_double(data, dtype, at + i));
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "passes/commute.hpp"
 #include "passes/optimize/drop_copies.hpp"
 #include "passes/optimize/untangle.hpp"
 #include "passes/program.hpp"
@@ -21,7 +22,8 @@ namespace {
 Result<Compiled> compile_for(const Target& target, const Partition& partition, const Given& given) {
   PT_ASSIGN(Specialized specialized, specialize(partition, given));
   if (!specialized.waits_for.empty()) return Compiled{nullptr, std::move(specialized.waits_for)};
-  const Subgraph& subgraph = specialized.graph;
+  Subgraph& subgraph = specialized.graph;
+  commute_pools(subgraph);
 
   auto executable = std::make_shared<Executable>();
   PT_ASSIGN(executable->program, lower(subgraph, target));

@@ -21,6 +21,7 @@ struct SubOp {
   uint64_t id = 0;
   OpKind kind = OpKind::Wildcard;
   std::string name;
+  std::string text;  ///< what a rewritten operator does, for a person; empty: its kind and id tell
   Attrs attrs;  ///< complete, auto_pad resolved, value inputs moved into attributes
   std::vector<int> in, out;
 };

@@ -138,13 +138,41 @@ def pattern_graphs():
     diff = g.op("ReLUBackward", [g.f32(*nchw), diff])
     g.many("BatchNormTrainingBackward", [g.f32(*nchw), diff] + [g.f32(4) for _ in range(3)], norm_diff, **norm)
 
+    squeezed, reduced = (2, 4, 1, 1), (2, 2, 1, 1)
+    whole = dict(kernel=[8, 10], strides=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], exclude_pad=True, data_format="NCX")
+    one = dict(conv, pads_begin=[0, 0], pads_end=[0, 0])
+    g = graphs["squeeze_excite"] = Graph()
+    x = g.op("HardSwish", [g.f32(*nchw)])
+    y = g.op("AvgPool", [x], ("f32", squeezed), rounding_type="floor", **whole)
+    y = g.op("ReLU", [g.op("Convolution", [y, g.f32(2, 4, 1, 1), g.f32(2)], ("f32", reduced), **one)])
+    y = g.op("HardSigmoid", [g.op("Convolution", [y, g.f32(4, 2, 1, 1), g.f32(4)], ("f32", squeezed), **one)],
+             alpha=0.2, beta=0.5)
+    g.op("Multiply", [x, y])
+
+    g = graphs["squeeze_excite_gradients"] = Graph()
+    diff, x, y, z = g.f32(*nchw), g.f32(*nchw), g.f32(*reduced), g.f32(*squeezed)
+    gate = g.op("ReduceSum", [g.op("Multiply", [diff, x])], ("f32", squeezed), axes=[2, 3], keep_dims=True)
+    gate = g.op("HardSigmoidBackward", [z, gate], alpha=0.2, beta=0.5)
+    g.op("ConvolutionBackwardWeights", [y, gate], ("f32", (4, 2, 1, 1)), weights_shape=[4, 2, 1, 1], **one)
+    g.op("BiasAddBackward", [gate], ("f32", (4,)), data_format="NCX")
+    gate = g.op("ConvolutionBackwardData", [gate, g.f32(4, 2, 1, 1)], ("f32", reduced), dst_shape=reduced, **one)
+    gate = g.op("ReLUBackward", [y, gate])
+    g.op("ConvolutionBackwardWeights", [g.f32(*squeezed), gate], ("f32", (2, 4, 1, 1)), weights_shape=[2, 4, 1, 1],
+         **one)
+    gate = g.op("ConvolutionBackwardData", [gate, g.f32(2, 4, 1, 1)], ("f32", squeezed), dst_shape=squeezed, **one)
+    gate = g.op("AvgPoolBackward", [gate], ("f32", nchw), src_shape=nchw, **whole)
+    g.op("Add", [gate, g.op("Multiply", [diff, z])])
+
     g = graphs["pool_backward_convolution_gradients"] = Graph()
     halves = dict(kernel=[2, 2], strides=[2, 2], pads_begin=[0, 0], pads_end=[0, 0], data_format="NCX")
-    one = dict(conv, pads_begin=[0, 0], pads_end=[0, 0])
     diff = g.op("AvgPoolBackward", [g.f32(*pooled)], ("f32", nchw), src_shape=nchw, exclude_pad=False, **halves)
     g.op("ConvolutionBackwardData", [diff, g.f32(4, 6, 1, 1)], ("f32", (2, 6, 8, 10)), dst_shape=[2, 6, 8, 10], **one)
     g.op("ConvolutionBackwardWeights", [g.f32(2, 6, 8, 10), diff], ("f32", (4, 6, 1, 1)), weights_shape=[4, 6, 1, 1],
          **one)
+    diff = g.op("AdaptiveAvgPoolBackward", [g.f32(2, 4, 3, 5)], ("f32", nchw), src_shape=nchw, data_format="NCX")
+    g.op("ConvolutionBackwardWeights", [g.f32(2, 6, 8, 10), diff], ("f32", (4, 6, 1, 1)), weights_shape=[4, 6, 1, 1],
+         **one)
+    g.op("BiasAddBackward", [diff], ("f32", (4,)), data_format="NCX")
 
     g = graphs["matmul_gradients"] = Graph()
     x, diff = g.f32(6, 16), g.op("TanhBackward", [g.f32(6, 8), g.f32(6, 8)])

@@ -31,6 +31,7 @@ struct Case {
 #define CONV " {" CONV_BODY "}"
 #define DEPTHWISE " {" CONV_BODY ", groups=2}"
 #define CONV_DATA " {" CONV_BODY ", dst_shape=[1,2,8,8]}"
+#define CONV_CELL " {" CONV_BODY ", dst_shape=[1,2,1,1]}"
 #define CONV_WEIGHTS " {" CONV_BODY ", weights_shape=[2,2,1,1]}"
 #define NORM " {epsilon=0.1, data_format=NCX}"
 #define IMAGE "f32[1,2,8,8]"
@@ -79,6 +80,37 @@ const Case kCases[] = {
      "%2: f32[4,8] = MatMul(%0: f32[4,4], %1: f32[4,8]); %4: f32[4,8] = MatMul(%10: f32[4,4], %3: f32[4,8]); "
      "%7: f32[4,8] = Multiply(%2, %4); %9: f32[4,4] = MatMul(%7, %8: f32[8,4])",
      "[matmul_neighbourhood: 1,2,3] [single_op: 4]"},
+    {"squeeze_excite",
+     "%1: f32[1,2,1,1] = AvgPool(%0: " IMAGE
+     ") {strides=[1,1], kernel=[8,8], pads_begin=[0,0], pads_end=[0,0], exclude_pad=true, data_format=NCX}; "
+     "%3: f32[1,2,1,1] = Convolution(%1, %2: f32[2,2,1,1])" CONV "; %4: f32[1,2,1,1] = ReLU(%3); "
+     "%6: f32[1,2,1,1] = Convolution(%4, %5: f32[2,2,1,1])" CONV "; %7: f32[1,2,1,1] = HardSigmoid(%6) "
+     "{alpha=0.2, beta=0.5}; %8: " IMAGE " = Multiply(%0, %7)",
+     "[squeeze_excite: 1,2,3,4,5,6]",
+     // The gates are for something else.
+     "%1: f32[1,2,1,1] = ReduceMean(%0: " IMAGE ") {axes=[2,3], keep_dims=true}; "
+     "%3: f32[1,2,1,1] = Convolution(%1, %2: f32[2,2,1,1])" CONV "; %4: f32[1,2,1,1] = ReLU(%3); "
+     "%6: f32[1,2,1,1] = Convolution(%4, %5: f32[2,2,1,1])" CONV "; %8: " IMAGE " = Multiply(%6, %7: " IMAGE ")",
+     "[convolution_neighbourhood: 1,2,3] [convolution_neighbourhood: 4,5]"},
+    {"squeeze_excite_gradients",
+     "%2: " IMAGE " = Multiply(%0: " IMAGE ", %1: " IMAGE
+     "); %3: f32[1,2,1,1] = ReduceSum(%2) {axes=[2,3], keep_dims=true}; "
+     "%5: f32[1,2,1,1] = SigmoidBackward(%4: f32[1,2,1,1], %3); "
+     "%7: f32[1,2,1,1] = ConvolutionBackwardData(%5, %6: f32[2,2,1,1])" CONV_CELL
+     "; %9: f32[2,2,1,1] = ConvolutionBackwardWeights(%8: f32[1,2,1,1], %5)" CONV_WEIGHTS
+     "; %10: f32[1,2,1,1] = ReLUBackward(%8, %7); "
+     "%12: f32[1,2,1,1] = ConvolutionBackwardData(%10, %11: f32[2,2,1,1])" CONV_CELL
+     "; %14: f32[2,2,1,1] = ConvolutionBackwardWeights(%13: f32[1,2,1,1], %10)" CONV_WEIGHTS "; %15: " IMAGE
+     " = AvgPoolBackward(%12) {strides=[1,1], kernel=[8,8], pads_begin=[0,0], pads_end=[0,0], exclude_pad=true, "
+     "src_shape=[1,2,8,8], data_format=NCX}; %16: " IMAGE " = Multiply(%0, %4); %17: " IMAGE " = Add(%15, %16); "
+     "%18: " IMAGE " = ReLUBackward(%1, %17)",
+     "[squeeze_excite_gradients: 1,2,3,4,5,6,7,8,9,10,11,12]",
+     // One convolution, whose source's gradient is not spread.
+     "%2: " IMAGE " = Multiply(%0: " IMAGE ", %1: " IMAGE
+     "); %3: f32[1,2,1,1] = ReduceSum(%2) {axes=[2,3], keep_dims=true}; "
+     "%7: f32[1,2,1,1] = ConvolutionBackwardData(%3, %6: f32[2,2,1,1])" CONV_CELL
+     "; %9: f32[2,2,1,1] = ConvolutionBackwardWeights(%8: f32[1,2,1,1], %3)" CONV_WEIGHTS,
+     "[convolution_gradients: 1,2,3,4]"},
     {"residual_blocks",
      // Two blocks; the shortcut of the first has a convolution.
      "%2: " IMAGE " = Convolution(%0: " IMAGE ", %1: f32[2,2,1,1])" CONV "; %3: " IMAGE " = ReLU(%2); "
@@ -100,8 +132,12 @@ const Case kCases[] = {
     {"pool_backward_convolution_gradients",
      "%1: " IMAGE " = AvgPoolBackward(%0: f32[1,2,4,4])" AVG "; %3: " IMAGE
      " = ConvolutionBackwardData(%1, %2: f32[2,2,1,1])" CONV_DATA
-     "; %5: f32[2,2,1,1] = ConvolutionBackwardWeights(%4: " IMAGE ", %1)" CONV_WEIGHTS,
-     "[pool_backward_convolution_gradients: 1,2,3]",
+     "; %5: f32[2,2,1,1] = ConvolutionBackwardWeights(%4: " IMAGE ", %1)" CONV_WEIGHTS
+     // The first convolution of a network has no gradient of its source.
+     "; %11: " IMAGE " = AdaptiveAvgPoolBackward(%10: f32[1,2,4,4]) {data_format=NCX, src_shape=[1,2,8,8]}; "
+     "%15: f32[2,2,1,1] = ConvolutionBackwardWeights(%14: " IMAGE ", %11)" CONV_WEIGHTS
+     "; %16: f32[2] = BiasAddBackward(%11) {data_format=NCX}",
+     "[pool_backward_convolution_gradients: 1,2,3] [pool_backward_convolution_gradients: 4,5,6]",
      // What the pooling's gradient makes is not the convolution's gradient but its source.
      "%1: " IMAGE " = AvgPoolBackward(%0: f32[1,2,4,4])" AVG
      "; %5: f32[2,2,1,1] = ConvolutionBackwardWeights(%1, %4: " IMAGE ")" CONV_WEIGHTS,

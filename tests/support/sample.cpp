@@ -5,6 +5,8 @@
 #include <map>
 #include <optional>
 
+#include "passes/patterns/sets.hpp"
+#include "src/base/shape.hpp"
 #include "src/ir/op_def.hpp"
 
 namespace partita::test {
@@ -125,6 +127,7 @@ class Sampler {
       start_dims_ = kImage;
     }
     op made(0, kind);
+    all_cells_ = !item.sides.empty();
     const logical_tensor out = fill(made, in, entry);
     made.id = ops_.size() + 1;
     made.add_output(out);
@@ -185,7 +188,7 @@ class Sampler {
       case AvgPoolBackward:
       case MaxPoolBackward: pooling(made, in, x, out); break;
       case AdaptiveAvgPool:
-        for (int axis : {2, 3}) out.dims[axis] = pick(1, x.dims[axis]);
+        for (int axis : {2, 3}) out.dims[axis] = all_cells_ ? 1 : pick(1, x.dims[axis]);
         made.set_attr(Attr::sizes, std::vector<int64_t>{out.dims[2], out.dims[3]})
             .set_attr(Attr::data_format, std::string("NCX"));
         break;
@@ -273,11 +276,13 @@ class Sampler {
       default:
         if (op_def(made.kind).step == StepKind::reduce) {
           const int64_t axis = pick(0, 3);
-          made.set_attr(Attr::axes, std::vector<int64_t>{axis}).set_attr(Attr::keep_dims, true);
-          out.dims[static_cast<int>(axis)] = 1;
+          const std::vector<int64_t> axes = all_cells_ ? std::vector<int64_t>{2, 3} : std::vector<int64_t>{axis};
+          made.set_attr(Attr::axes, axes).set_attr(Attr::keep_dims, true);
+          for (const int64_t reduced : axes) out.dims[static_cast<int>(reduced)] = 1;
           break;
         }
         elementwise(made, in, x);
+        if (patterns::kBinary.has(made.kind)) out.dims = *broadcast(in.at(0).dims, in.at(1).dims);
     }
     for (const auto& [port, t] : in) made.add_input(t);
     return logical_tensor(out.id, out.dtype, out.dims);
@@ -318,6 +323,11 @@ class Sampler {
   void pooling(op& made, std::map<int, logical_tensor>& in, const logical_tensor& x, logical_tensor& out) {
     const bool average = made.kind == AvgPool || made.kind == AvgPoolBackward;
     spatial(made, 2, 2, 0, true);
+    if (made.kind == AvgPool && all_cells_) {
+      made.set_attr(Attr::kernel, std::vector<int64_t>{x.dims[2], x.dims[3]}).set_attr(Attr::exclude_pad, coin());
+      out.dims[2] = out.dims[3] = 1;
+      return;
+    }
     if (average) made.set_attr(Attr::exclude_pad, coin());
     if (made.kind == AvgPool || made.kind == MaxPool) {
       out.dims[2] = x.dims[2] / 2;
@@ -357,6 +367,7 @@ class Sampler {
   std::map<std::string_view, logical_tensor> names_;
   std::vector<op> ops_;
   bool depthwise_ = false;                       // convolutions behind the first have one group a channel
+  bool all_cells_ = false;                       // what is averaged or summed is read again beside the result
   bool keeps_type_ = false;                      // the chain feeds an operator that reads one type
   std::vector<logical_tensor> further_outputs_;  // of the operator being made
 };

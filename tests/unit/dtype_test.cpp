@@ -157,6 +157,23 @@ TEST(dtype, single_conversions_and_rows_agree_on_random_bits) {
   }
 }
 
+TEST(dtype, rows_of_half_bytes_start_and_end_anywhere) {
+  for (const Dtype dtype : {Dtype::s4, Dtype::u4}) {
+    constexpr int64_t kElements = 40;
+    std::vector<std::byte> data(kElements / 2);
+    for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i * 37 + 11);
+    for (int64_t at = 0; at < 4; ++at)
+      for (int64_t n = 0; at + n <= kElements; ++n) {
+        std::vector<float> row(static_cast<size_t>(n) + 1, 99);
+        load_floats(data.data(), dtype, at, n, row.data());
+        for (int64_t i = 0; i < n; ++i)
+          ASSERT_EQ(row[static_cast<size_t>(i)], static_cast<float>(load_as_double(data.data(), dtype, at + i)))
+              << name_of(dtype) << ", " << n << " from " << at;
+        ASSERT_EQ(row.back(), 99) << name_of(dtype) << ", " << n << " from " << at;
+      }
+  }
+}
+
 TEST(dtype, integers_saturate_and_round_to_even) {
   struct Case {
     Dtype dtype;
