@@ -49,7 +49,7 @@ void TransposeKernel::emit_rows(int count) {
     align(16);
     L(block);
     emit_block(count, lanes());
-    add(r10, lanes() * shape_.bytes);
+    add(r10, lanes() * shape_.bytes * shape_.step);
     add(r11, static_cast<uint32_t>(lanes() * shape_.dst_row));
     dec(r9);
     jnz(block, T_NEAR);
@@ -58,7 +58,10 @@ void TransposeKernel::emit_rows(int count) {
 }
 
 void TransposeKernel::emit_block(int a, int b) {
-  for (int i = 0; i < a; ++i) load_bytes(vec(i), shape_.bytes, r10 + static_cast<int>(i * shape_.src_row), b);
+  for (int i = 0; i < a; ++i) {
+    const Xbyak::RegExp from = r10 + static_cast<int>(i * shape_.src_row);
+    shape_.step == 1 ? load_bytes(vec(i), shape_.bytes, from, b) : load_apart(vec(i), from, shape_.step, b);
+  }
   wide() ? exchange_wide() : exchange_narrow();
   const bool streams = shape_.streaming && a == lanes();
   for (int i = 0; i < b; ++i)
