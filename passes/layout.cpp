@@ -74,6 +74,18 @@ const TensorDesc* main_tensor(const Problem& p) {
   }
 }
 
+/// Images are matrices where they lie: windows are single cells, one each.
+bool multiplies_in_place(const Subgraph& graph, const SubOp& op, const Dims& dims) {
+  const auto desc = [&](size_t k) -> const logical_tensor& { return graph.values[static_cast<size_t>(op.in[k])].desc; };
+  const logical_tensor &src = desc(0), &weights = desc(1);
+  if (op.kind != OpKind::Convolution || !op.attrs.is(Attr::data_format, "NCX") || src.dtype != Dtype::f32) return false;
+  if (op.attrs.i64_or(Attr::groups, 1) != 1 || !is_dense(src.dims, src.strides)) return false;
+  if (elements(weights.dims) != src.dims[1] * dims[1]) return false;
+  for (int d = 2; d < dims.size(); ++d)
+    if (src.dims[d] != dims[d]) return false;
+  return std::ranges::all_of(op.attrs.dims(Attr::strides), [](int64_t stride) { return stride == 1; });
+}
+
 }  // namespace
 
 Dims open_strides(const Subgraph& graph, const SubOp& op, size_t out) {
@@ -81,6 +93,7 @@ Dims open_strides(const Subgraph& graph, const SubOp& op, size_t out) {
   const logical_tensor& result = graph.values[static_cast<size_t>(op.out[out])].desc;
   const Dims& dims = result.dims;
   if (dims.size() < kLeastRankOfImages) return dense_strides(dims);
+  if (is_convolution(def.step) && multiplies_in_place(graph, op, dims)) return dense_strides(dims);
   if (is_convolution(def.step))
     return op.attrs.is(Attr::data_format, "NCX") ? channels_last_strides(dims) : dense_strides(dims);
   if (!keeps_axes(def)) return dense_strides(dims);

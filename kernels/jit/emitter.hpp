@@ -21,6 +21,7 @@ constexpr int lanes_of(Isa isa) { return isa == Isa::avx512 ? 16 : 8; }
 class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
  public:
   static constexpr int kScratch = 4;
+  static constexpr int kFoldedRows = 4;
 
   explicit Emitter(Isa isa)
       : Xbyak::CodeGenerator(kInitialBytes, Xbyak::AutoGrow, static_cast<CodeMemory*>(this)),
@@ -64,12 +65,17 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   void fold_into(Xbyak::Xmm acc, Xbyak::Xmm value, Fold fold, int count);
   /// The f32 at `address` = fold(itself, all lanes of acc). Changes acc; uses all scratch but 2.
   void fold_lanes_to_memory(Xbyak::Xmm acc, Fold fold, const Xbyak::RegExp& address);
+  /// The same for the f32 at `address` and the following ones with accumulators number acc, acc + 1, .. acc +
+  /// kFoldedRows - 1: in the same order, but together.
+  void fold_rows_to_memory(int acc, Fold fold, const Xbyak::RegExp& address);
   /// The `count` f32 at `address` = fold(themselves, value). Uses all scratch.
   void fold_to_memory(Xbyak::Xmm value, Fold fold, const Xbyak::RegExp& address, int count);
   /// Loads or stores `count` elements of 1, 2 or 4 bytes as they are, one a lane: loads fill up with zeros, stores drop
   /// the upper bytes. Stores use scratch 3; `streaming` as above.
   void load_bytes(Xbyak::Xmm dst, int bytes, const Xbyak::RegExp& address, int count);
   void store_bytes(Xbyak::Xmm v, int bytes, const Xbyak::RegExp& address, int count, bool streaming);
+  /// Loads `count` elements of 4 bytes that lie `step` elements apart. Uses scratch 0 and 1.
+  void load_apart(Xbyak::Xmm dst, const Xbyak::RegExp& address, int step, int count);
   /// Whether load and store know the type, and whether values can be rounded to it.
   static bool loads(Dtype dtype);
   static bool stores(Dtype dtype);

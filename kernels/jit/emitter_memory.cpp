@@ -70,6 +70,21 @@ void Emitter::load_bytes(Xmm dst, int bytes, const RegExp& address, int count) {
   bytes == 2 ? vpmovzxwd(dst, one) : vpmovzxbd(dst, one);
 }
 
+void Emitter::load_apart(Xmm dst, const RegExp& address, int step, int count) {
+  std::vector<int32_t> places;
+  for (int i = 0; i < lanes(); ++i) places.push_back(i * step);
+  const Xmm at = scratch(0), mask = scratch(1);
+  vmovups(at, pattern(places));
+  vxorps(dst, dst, dst);  // it need not wait for what was there
+  if (wide_) {
+    use_mask(count);
+    return vgatherdps(Xbyak::Zmm(dst.getIdx()) | k1, ptr[address + Xbyak::Zmm(at.getIdx()) * 4]);
+  }
+  masks_used_ = true;
+  vmovups(mask, ptr[rip + masks_ + (8 - count) * 4]);
+  vgatherdps(Xbyak::Ymm(dst.getIdx()), ptr[address + Xbyak::Ymm(at.getIdx()) * 4], Xbyak::Ymm(mask.getIdx()));
+}
+
 /// From zero-extended elements to f32.
 void Emitter::widen(Xmm dst, Dtype dtype) {
   switch (dtype) {

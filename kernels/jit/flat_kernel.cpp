@@ -18,6 +18,9 @@ using Xbyak::Reg64;
 using Xbyak::RegExp;
 using Xbyak::Xmm;
 
+constexpr size_t kMostTogether = 96;  ///< operations: the code is written once for each row
+constexpr int64_t kShortRow = 12;     ///< vectors: longer rows are folded at less cost than they are read
+
 bool only_copies(const Lanes& lanes) {
   return std::ranges::all_of(lanes.code,
                              [](const Lane& lane) { return lane.op == LaneOp::load || lane.op == LaneOp::store; });
@@ -29,10 +32,12 @@ FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int i
     : Emitter(isa), shape_(shape), inner_axis_(inner_axis), accumulators_(shape.out.size(), -1) {
   PT_ASSERT(shape.vectors == 1 || shape.length % (this->lanes() * shape.vectors) == 0);
   if (only_copies(lanes)) keep_denormals();
-  int registers = value_registers();
+  int registers = value_registers(), folds = 0;
+  for (size_t k = 0; k < shape.out.size(); ++k) folds += folds_row(k) ? 1 : 0;
+  PT_ASSERT(folds <= kMaxRowFolds);
+  rows_together_ = lanes.code.size() <= kMostTogether ? rows_together(folds) : 1;
   for (size_t k = 0; k < shape.out.size(); ++k)
-    if (folds_row(k)) accumulators_[k] = --registers;
-  PT_ASSERT(value_registers() - registers <= kMaxRowFolds);
+    if (folds_row(k)) accumulators_[k] = registers -= rows_together_;
   assign_addresses();
   const size_t joined_at = addresses_.size(), slots = joined_at + (shape.joined ? 3 * shape.out.size() : 0);
   if (shape.joined) {
@@ -72,14 +77,24 @@ FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int i
   }
   body.emit_constants();
 
-  Xbyak::Label row;
+  Xbyak::Label row, single, done;
   align(16);
   L(row);
+  if (rows_together_ > 1) {
+    cmp(r8, rows_together_);
+    jl(single, T_NEAR);
+    emit_rows_together(body);
+    sub(r8, rows_together_);
+    jnz(row, T_NEAR);
+    jmp(done, T_NEAR);
+    L(single);
+  }
   joined_ ? emit_joined_row(body) : emit_row(body);
   for (size_t k = 0; k < addresses_.size(); ++k) advance(k);
   dec(r8);
-  jnz(row, T_NEAR);
+  jnz(rows_together_ > 1 ? single : row, T_NEAR);
 
+  L(done);
   if (joined_) joined_->emit_finish();
   if (shape.streaming && shape.fenced) sfence();
   vzeroupper();
@@ -106,9 +121,18 @@ const RowOperand& FlatKernel::operand(size_t k) const {
   return k < shape_.in.size() ? shape_.in[k] : shape_.out[k - shape_.in.size()];
 }
 
-/// Operand `k` goes to its next row.
-void FlatKernel::advance(size_t k) {
-  const int64_t bytes = operand(k).row_bytes;
+/// Short rows that fold into numbers next to each other; as many numbers as have room for their accumulators.
+int FlatKernel::rows_together(int folds) const {
+  if (folds == 0 || folds * kFoldedRows > value_registers() / 3 || shape_.vectors > 1 || shape_.joined) return 1;
+  if (shape_.length > kShortRow * lanes()) return 1;
+  for (size_t k = 0; k < shape_.out.size(); ++k)
+    if (folds_row(k) && shape_.out[k].row_bytes != int64_t{sizeof(float)}) return 1;
+  return kFoldedRows;
+}
+
+/// Operand `k` goes on by `rows` rows.
+void FlatKernel::advance(size_t k, int rows) {
+  const int64_t bytes = operand(k).row_bytes * rows;
   if (bytes == 0 || operand(k).place >= 0) return;
   const bool near = bytes == static_cast<int32_t>(bytes);
   if (!near) mov(rax, bytes);
@@ -129,12 +153,36 @@ bool FlatKernel::folds_row(size_t output) const {
   return shape_.out[output].fold != Fold::none && !shape_.out[output].steps;
 }
 
+/// Rows one after another, their numbers at once.
+void FlatKernel::emit_rows_together(Body& body) {
+  for (turn_ = 0; turn_ < rows_together_; ++turn_) {
+    emit_elements(body);
+    for (size_t k = 0; k < addresses_.size(); ++k)
+      if (k < shape_.in.size() || !folds_row(k - shape_.in.size())) advance(k);
+  }
+  turn_ = 0;
+  for (size_t k = 0; k < shape_.out.size(); ++k) {
+    if (!folds_row(k)) continue;
+    fold_rows_to_memory(accumulators_[k], shape_.out[k].fold, address(shape_.in.size() + k));
+    advance(shape_.in.size() + k, rows_together_);
+  }
+}
+
 void FlatKernel::emit_row(Body& body) {
+  emit_elements(body);
+  for (size_t k = 0; k < shape_.out.size(); ++k) {
+    if (!folds_row(k)) continue;
+    fold_lanes_to_memory(accumulator(k), shape_.out[k].fold, address(shape_.in.size() + k));
+  }
+}
+
+/// A row without the ends of its folds.
+void FlatKernel::emit_elements(Body& body) {
   const int step = lanes() * shape_.vectors;
   const int64_t whole = shape_.length / step * step;
   const int rest = static_cast<int>(shape_.length - whole);
   for (size_t k = 0; k < shape_.out.size(); ++k)
-    if (folds_row(k)) broadcast_bits(vec(accumulators_[k]), std::bit_cast<int32_t>(identity_of(shape_.out[k].fold)));
+    if (folds_row(k)) broadcast_bits(accumulator(k), std::bit_cast<int32_t>(identity_of(shape_.out[k].fold)));
   xor_(ecx, ecx);
   body.emit_row_values(hooks_for(lanes()));
   if (whole > 0) {
@@ -143,14 +191,12 @@ void FlatKernel::emit_row(Body& body) {
     L(next);
     body.emit(hooks_for(lanes()));
     add(rcx, step);
-    cmp(rcx, static_cast<uint32_t>(whole));
-    jl(next, T_NEAR);
+    if (whole > step) {
+      cmp(rcx, static_cast<uint32_t>(whole));
+      jl(next, T_NEAR);
+    }
   }
   if (rest > 0) body.emit(hooks_for(rest));
-  for (size_t k = 0; k < shape_.out.size(); ++k) {
-    if (!folds_row(k)) continue;
-    fold_lanes_to_memory(vec(accumulators_[k]), shape_.out[k].fold, address(shape_.in.size() + k));
-  }
 }
 
 /// Vectors in pairs, as joined stores want them.
@@ -196,15 +242,15 @@ void FlatKernel::load_operand(Xmm dst, int k, int count) {
   const RowOperand& o = shape_.in[static_cast<size_t>(k)];
   if (!o.steps) return load(dst, o.dtype, Walk::same, address(static_cast<size_t>(k)), count);
   const RegExp from = elements(static_cast<size_t>(k));
-  if (count == lanes()) fetch(o, from);
+  fetch(o, from, count);
   load(dst, o.dtype, Walk::next, from, count);
 }
 
 /// What lies some way behind the vector at `from`.
-void FlatKernel::fetch(const RowOperand& o, const RegExp& from) {
+void FlatKernel::fetch(const RowOperand& o, const RegExp& from, int count) {
   if (o.in_turns) return fetch_ahead(from, o.ahead);
   if (o.ahead > 0) prefetcht0(ptr[from + o.ahead]);
-  if (shape_.prefetch > 0) prefetcht0(ptr[from + shape_.prefetch]);
+  if (shape_.prefetch > 0 && count == lanes()) prefetcht0(ptr[from + shape_.prefetch]);
 }
 
 void FlatKernel::store_operand(Xmm value, const Lane& lane, int count) {
@@ -214,7 +260,7 @@ void FlatKernel::store_operand(Xmm value, const Lane& lane, int count) {
     vcvtdq2ps(scratch(2), value);
     value = scratch(2);
   }
-  if (folds_row(output)) return fold_into(vec(accumulators_[output]), value, o.fold, count);
+  if (folds_row(output)) return fold_into(accumulator(output), value, o.fold, count);
   const RegExp to = elements(shape_.in.size() + output);
   if (o.fold != Fold::none) return fold_to_memory(value, o.fold, to, count);
   store(value, o.dtype, lane.flag, to, count, shape_.streaming && !o.kept && count == lanes());

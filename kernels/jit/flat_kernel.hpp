@@ -18,7 +18,7 @@ struct RowOperand {
   bool steps;
   int64_t row_bytes;
   Fold fold = Fold::none;
-  int ahead = 0;  ///< of an input: bytes ahead of each whole vector that are fetched, for what is read next; 0: nothing
+  int ahead = 0;  ///< of an input: bytes ahead of each vector that are fetched, for what is read next; 0: nothing
   /// The same from four pages in turns, and so much farther ahead that it is there in time (Emitter::fetch_ahead).
   bool in_turns = false;
   bool kept = false;  ///< of an output: it is read again soon, so it is never stored past the caches
@@ -65,22 +65,28 @@ class FlatKernel : private Emitter {
   const RowOperand& operand(size_t k) const;
   Xbyak::RegExp address(size_t k);
   Xbyak::RegExp elements(size_t k);
-  void advance(size_t k);
+  int rows_together(int folds) const;
+  void advance(size_t k, int rows = 1);
+  void emit_rows_together(Body& body);
   void emit_row(Body& body);
+  void emit_elements(Body& body);
   void emit_joined_row(Body& body);
   BodyHooks hooks_for(int count);
   void load_operand(Xbyak::Xmm dst, int operand, int count);
-  void fetch(const RowOperand& o, const Xbyak::RegExp& from);
+  void fetch(const RowOperand& o, const Xbyak::RegExp& from, int count);
   void store_operand(Xbyak::Xmm value, const Lane& store, int count);
   void load_index(Xbyak::Xmm dst, int axis);
   bool folds_row(size_t output) const;
+  Xbyak::Xmm accumulator(size_t output) const { return vec(accumulators_[output] + turn_); }
 
   RowShape shape_;
   int inner_axis_;
   std::vector<std::optional<Xbyak::Reg64>> addresses_;  // of inputs, then outputs
   std::optional<JoinedStores> joined_;
-  std::vector<int> accumulators_;  // register of each output that folds whole rows; -1: none
+  std::vector<int> accumulators_;  // first register of each output that folds whole rows; -1: none
   void (*entry_)(const RowCall*) = nullptr;
+  int rows_together_ = 1;  // registers of each: of rows whose numbers are folded at once
+  int turn_ = 0;           // the row of those that is emitted
 };
 
 }  // namespace partita::jit

@@ -22,7 +22,7 @@ constexpr int64_t kMostRowTaps = int64_t{1} << 22;  ///< results along x times c
 class Resample {
  public:
   Resample(const Problem& p, const Target& target)
-      : walk_(walk_of(p)),
+      : walk_(walk_of(p, target.isa)),
         blocks_(resample_blocks(walk_, p.attrs, target.threads)),
         rows_(p, target.isa, walk_, blocks_),
         sums_(p, target.isa, walk_, blocks_) {
@@ -45,10 +45,10 @@ class Resample {
   }
 
  private:
-  static ResampleWalk walk_of(const Problem& p) {
+  static ResampleWalk walk_of(const Problem& p, Isa isa) {
     bool channel_last = false;
     refuse_resample_walk(p, channel_last);
-    return resample_walk(p, channel_last);
+    return joined_walk(p, channel_last, isa);
   }
 
   /// Items are walked z first, so that prepared planes are used again.
@@ -105,7 +105,7 @@ const char* refuse_resample(const Problem& p, const Target&) {
 Result<Run> make_resample(const Problem& problem, const Target& target) {
   if (fits_adaptive_average(problem, target)) return make_pool_backward(problem, target);
   if (ResampleDirect::fits(problem)) return run_of<ResampleDirect>(problem, target);
-  if (ResampleShrink::fits(problem)) return run_of<ResampleShrink>(problem, target);
+  if (ResampleShrink::fits(problem, target.isa)) return run_of<ResampleShrink>(problem, target);
   return run_of<Resample>(problem, target);
 }
 

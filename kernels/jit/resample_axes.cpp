@@ -62,6 +62,19 @@ AxisMap identity_map(int64_t extent) {
   return {extent, std::move(begin), std::move(taps)};
 }
 
+AxisMap joined_map(const AxisMap& outer, const AxisMap& inner) {
+  std::vector<int32_t> begin = {0};
+  std::vector<Tap> taps;
+  for (int64_t o = 0; o < outer.to(); ++o)
+    for (int64_t i = 0; i < inner.to(); ++i) {
+      for (const Tap& far : outer.taps(o))
+        for (const Tap& near : inner.taps(i))
+          taps.push_back({far.source * static_cast<int32_t>(inner.from()) + near.source, far.weight * near.weight});
+      begin.push_back(static_cast<int32_t>(taps.size()));
+    }
+  return {outer.from() * inner.from(), std::move(begin), std::move(taps)};
+}
+
 AxisMap interpolation_map(int64_t from, int64_t to, const Attrs& attrs) {
   const bool align = aligns_corners(attrs), nearest = attrs.is(Attr::mode, "nearest");
   const auto clamped = [&](float place) {

@@ -43,6 +43,8 @@ class AxisMap {
 };
 
 AxisMap identity_map(int64_t extent);
+/// Two axes as one, where the places of `inner` follow each other within those of `outer`.
+AxisMap joined_map(const AxisMap& outer, const AxisMap& inner);
 /// `attrs` of an interpolation: mode and coordinate_transformation_mode.
 AxisMap interpolation_map(int64_t from, int64_t to, const Attrs& attrs);
 

@@ -27,6 +27,22 @@ int windows_for(int64_t reach, int lanes) {
 
 }  // namespace
 
+bool picks_by_permutation(Isa isa, const AxisMap& map) {
+  const int lanes = lanes_of(isa);
+  for (int64_t first = 0; first < map.to(); first += lanes)
+    for (int64_t k = 0; k < map.most_taps(); ++k) {
+      int32_t lowest = INT32_MAX, highest = 0;
+      for (int64_t place = first; place < std::min(map.to(), first + lanes); ++place) {
+        const auto taps = map.taps(place);
+        if (k >= static_cast<int64_t>(taps.size())) continue;
+        lowest = std::min(lowest, taps[static_cast<size_t>(k)].source);
+        highest = std::max(highest, taps[static_cast<size_t>(k)].source);
+      }
+      if (highest >= lowest && windows_for(highest - lowest, lanes) == 0) return false;
+    }
+  return true;
+}
+
 ColumnKernel::ColumnKernel(Isa isa, const ColumnShape& shape) : Emitter(isa), shape_(shape) {
   const Xbyak::Reg64 offsets[kMaxTaps] = {rax, rdx, rbx, r12};
   for (const auto& r : {rbx, r12, r13, r14, r15}) push(r);

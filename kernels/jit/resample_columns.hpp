@@ -61,6 +61,9 @@ class ColumnKernel : private Emitter {
   void (*entry_)(const ColumnCall*) = nullptr;
 };
 
+/// Whether kernels pick all sources of `map` from neighbouring vectors; else they gather them.
+bool picks_by_permutation(Isa isa, const AxisMap& map);
+
 /// One group of taps of a whole axis: a kernel and, for each chunk of results, its table.
 class ColumnGroup {
  public:

@@ -22,10 +22,10 @@ int64_t padded(int64_t floats) { return ceil_div(floats, kVector) * kVector; }
 
 }  // namespace
 
-bool ResampleShrink::fits(const Problem& p) {
+bool ResampleShrink::fits(const Problem& p, Isa isa) {
   bool channel_last = false;
   if (refuse_resample_walk(p, channel_last) || channel_last) return false;
-  const ResampleWalk walk = resample_walk(p, false);
+  const ResampleWalk walk = joined_walk(p, false, isa);  // joined rows are the channels
   return walk.y.to() * 2 <= walk.y.from();
 }
 

@@ -16,7 +16,7 @@ namespace partita::jit {
 class ResampleShrink {
  public:
   /// Whether a problem that refuse_resample takes is done better this way.
-  static bool fits(const Problem& p);
+  static bool fits(const Problem& p, Isa isa);
   ResampleShrink(const Problem& p, const Target& target);
   size_t scratch_bytes() const {
     return static_cast<size_t>(parts_ * (sum_floats() + result_floats())) * sizeof(float);

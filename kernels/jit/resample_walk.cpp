@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
+#include "kernels/jit/resample_columns.hpp"
 #include "src/base/dtype.hpp"
 
 namespace partita::jit {
 namespace {
+
+constexpr int64_t kMostJoined = 2048;  ///< places read or made: tables of picks stay in the nearest caches
 
 /// Positions of z, y, x in a tensor's dims; -1 where there is no such axis.
 struct Axes {
@@ -41,14 +45,44 @@ const char* refuse_operand(const Problem& p, const ResampleWalk& walk, const Ten
   return step < (output ? 1 : 0) ? "an operand's elements are not next to each other" : nullptr;
 }
 
-const char* refuse_layout(const Problem& p, const ResampleWalk& walk) {
+/// Calls refuse(tensor, of the sources, an output) for all tensors until one is refused; null where none is.
+template <class F>
+const char* refuse_any(const Problem& p, F refuse) {
   for (int k : loaded_operands(front_expression(p)))
-    if (const char* reason = refuse_operand(p, walk, p.in[static_cast<size_t>(k)], walk.x.from(), false)) return reason;
+    if (const char* reason = refuse(p.in[static_cast<size_t>(k)], true, false)) return reason;
   for (int k : loaded_operands(back_expression(p)))
-    if (const char* reason = refuse_operand(p, walk, p.in[static_cast<size_t>(k)], walk.x.to(), false)) return reason;
+    if (const char* reason = refuse(p.in[static_cast<size_t>(k)], false, false)) return reason;
   for (const TensorDesc& desc : p.out)
-    if (const char* reason = refuse_operand(p, walk, desc, walk.x.to(), true)) return reason;
+    if (const char* reason = refuse(desc, false, true)) return reason;
   return nullptr;
+}
+
+const char* refuse_layout(const Problem& p, const ResampleWalk& walk) {
+  return refuse_any(p, [&](const TensorDesc& desc, bool source, bool output) {
+    return refuse_operand(p, walk, desc, source ? walk.x.from() : walk.x.to(), output);
+  });
+}
+
+/// `walk` with one more axis joined with x; nothing where that is worth nothing or tensors have gaps between rows.
+std::optional<ResampleWalk> with_joined_axis(const Problem& p, const ResampleWalk& walk, Isa isa) {
+  const Axes axes = axes_of(p);
+  const int axis = walk.joined == 0 ? axes.y : axes.z;
+  if (walk.channel_last || walk.joined == 2 || axis < 0 || walk.x.to() >= lanes_of(isa)) return {};
+  ResampleWalk joined = walk;
+  AxisMap& before = walk.joined == 0 ? joined.y : joined.z;
+  if (std::max(before.from() * walk.x.from(), before.to() * walk.x.to()) > kMostJoined) return {};
+  const char* gaps = refuse_any(p, [&](const TensorDesc& desc, bool source, bool) {
+    const int64_t step = walked(desc, p, walk).x, extent = source ? walk.x.from() : walk.x.to();
+    return desc.strides[axis] * (bits_of(desc.dtype) / 8) != step * extent ? "rows do not follow each other" : nullptr;
+  });
+  if (gaps) return {};
+  joined.x = joined_map(before, walk.x);
+  before = identity_map(1);
+  joined.y = identity_map(p.out[0].dims[axes.c]);
+  joined.inner = 1;
+  ++joined.joined;
+  if (refuse_layout(p, joined) || !picks_by_permutation(isa, joined.x)) return {};
+  return joined;
 }
 
 }  // namespace
@@ -81,6 +115,12 @@ ResampleWalk resample_walk(const Problem& p, bool channel_last) {
   return walk;
 }
 
+ResampleWalk joined_walk(const Problem& p, bool channel_last, Isa isa) {
+  ResampleWalk walk = resample_walk(p, channel_last);
+  while (std::optional<ResampleWalk> joined = with_joined_axis(p, walk, isa)) walk = *std::move(joined);
+  return walk;
+}
+
 WalkedTensor walked(const TensorDesc& desc, const Problem& p, const ResampleWalk& walk) {
   const Axes axes = axes_of(p);
   WalkedTensor t{.dtype = desc.dtype, .each = bits_of(desc.dtype) / 8};
@@ -91,9 +131,10 @@ WalkedTensor walked(const TensorDesc& desc, const Problem& p, const ResampleWalk
   t.y = stride(axes.y);
   t.x = stride(axes.x);
   const int64_t channel = stride(axes.c);
+  if (walk.joined == 2) t.z = 0;
   if (walk.channel_last)
     t.c = channel;
-  else if (axes.y < 0)
+  else if (axes.y < 0 || walk.joined > 0)
     t.y = channel;
   else
     t.inner = channel;

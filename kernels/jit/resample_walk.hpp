@@ -12,6 +12,7 @@ namespace partita::jit {
 /// one spatial axis the channels take the place of the missing y.
 struct ResampleWalk {
   bool channel_last = false;
+  int joined = 0;  ///< channel-first: so many axes before x are joined with it (1: y, 2: z too); channels are y then
   int64_t outer = 1, inner = 1;  ///< planes
   int64_t channels = 1;
   AxisMap z, y, x;  ///< from the places read to the places made
@@ -34,6 +35,9 @@ struct WalkedTensor {
 };
 
 ResampleWalk resample_walk(const Problem& p, bool channel_last);
+/// The same; channel-first, where a row of results would not fill a vector and a vector over several rows can be picked
+/// from a few vectors of sources, with axes joined.
+ResampleWalk joined_walk(const Problem& p, bool channel_last, Isa isa);
 WalkedTensor walked(const TensorDesc& desc, const Problem& p, const ResampleWalk& walk);
 
 /// Null where generated code can walk every operand in one of the layouts, then `channel_last` says which.

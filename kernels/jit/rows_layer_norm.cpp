@@ -43,8 +43,10 @@ class LayerNorm {
     mean_ = scratch_.results(plan_);
     scale_ = scratch_.results(plan_);
     if (plan_.edges.has_front) elements_ = scratch_.elements(plan_);
+    if (one_block()) mean_ = sums_;
     write_sweeps();
     write_map(p);
+    if (one_block()) write_finish();
   }
 
   size_t scratch_bytes() const { return tiles_scratch(plan_, sweeps_.scratches() * scratch_.bytes()); }
@@ -87,6 +89,21 @@ class LayerNorm {
     sweeps_.make(plan_);
   }
 
+  bool one_block() const { return plan_.tiling.blocks == 1; }
+
+  /// Of rows of one block, for all of a tile at once: from sums to means, and from squares to what the map needs.
+  void write_finish() {
+    const auto along = [](RowView view) { return RowView{.offset = view.offset, .lane = 4}; };
+    const auto count = static_cast<float>(plan_.space.lanes);
+    ExprBuilder m = means_.builder(), b = finish_.builder();
+    means_.store(along(sums_), m.div(means_.load(along(sums_)), m.constant(count)));
+    const Value variance = b.div(finish_.load(along(root_mean_square_ ? sums_ : squares_)), b.constant(count));
+    const Value deviation = b.apply(ExprOp::sqrt, b.add(variance, b.constant(epsilon_)));
+    finish_.store(along(squares_), variance);
+    finish_.store(along(scale_), b.div(b.constant(1), deviation));
+    for (Sweep* sweep : {&means_, &finish_}) sweep->make(plan_.isa, plan_.results(), 0, false);
+  }
+
   /// Lanes of block `block`.
   double count_of(int64_t block) const {
     return static_cast<double>(std::min(plan_.tiling.block, plan_.space.lanes - block * plan_.tiling.block));
@@ -98,6 +115,7 @@ class LayerNorm {
     if (root_mean_square_) return;
     each_block(plan_, [&](int64_t block) {
       add_up_.run(tile, plan_, block);
+      if (one_block()) return means_.run_row(tile);
       const double count = count_of(block);
       float* sums = tile.floats(sums_, block);
       for (int64_t i = 0; i < tile.rows; ++i) sums[i] = static_cast<float>(sums[i] / count);
@@ -105,6 +123,16 @@ class LayerNorm {
   }
 
   void finish(const Tile& tile) const {
+    if (one_block())
+      finish_.run_row(tile);
+    else
+      join_blocks(tile);
+    if (!has_stats_) return;
+    write_results(plan_, tile, mean_, plan_.out[1]);
+    write_results(plan_, tile, squares_, plan_.out[2]);
+  }
+
+  void join_blocks(const Tile& tile) const {
     for (int64_t i = 0; i < tile.rows; ++i) {
       double variance = 0, mean = 0;
       if (root_mean_square_) {
@@ -121,9 +149,6 @@ class LayerNorm {
       tile.floats(scale_)[i] = static_cast<float>(1 / std::sqrt(variance + static_cast<double>(epsilon_)));
       tile.floats(squares_)[i] = static_cast<float>(variance);
     }
-    if (!has_stats_) return;
-    write_results(plan_, tile, mean_, plan_.out[1]);
-    write_results(plan_, tile, squares_, plan_.out[2]);
   }
 
   bool root_mean_square_, has_stats_ = false;
@@ -132,7 +157,7 @@ class LayerNorm {
   ScratchPlan scratch_;
   RowView sums_, squares_;  ///< of each block; the sums become the blocks' means, the squares of the first the variance
   RowView mean_, scale_, elements_;
-  Sweep add_up_;
+  Sweep add_up_, means_, finish_;
   LastSweeps sweeps_;
 };
 

@@ -224,7 +224,8 @@ class StridedLoop {
       if (o.access != Access::transposed) return;
       const int64_t bytes = byte_size(o.desc.dtype), far = o.inner() * bytes;
       each_kind([&](size_t i, size_t j, int64_t length, int64_t rows) {
-        const TransposeShape in{static_cast<int>(bytes), length, rows, far, o.pitch};
+        const auto step = static_cast<int>(o.other());
+        const TransposeShape in{static_cast<int>(bytes), length, rows, far, o.pitch, false, step};
         const TransposeShape out{static_cast<int>(bytes), rows, length, o.pitch, far};
         o.transpose[i][j] = std::make_shared<const TransposeKernel>(target_.isa, output ? out : in);
       });
@@ -235,6 +236,7 @@ class StridedLoop {
     const auto bytes = static_cast<int>(byte_size(out_[0].desc.dtype));
     each_kind([&](size_t i, size_t j, int64_t length, int64_t rows) {
       TransposeShape shape{bytes, length, rows, in_[0].inner() * bytes, out_[0].other() * bytes};
+      shape.step = static_cast<int>(in_[0].other());
       if (in_[0].access == Access::direct)
         shape = {bytes, rows, length, in_[0].other() * bytes, out_[0].inner() * bytes};
       in_[0].transpose[i][j] = std::make_shared<const TransposeKernel>(target_.isa, shape);

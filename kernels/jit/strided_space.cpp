@@ -70,6 +70,26 @@ void add_unit_axis(Problem& p) {
 
 int64_t step_along(const TensorDesc& desc, int axis) { return desc.dims[axis] == 1 ? 0 : desc.strides[axis]; }
 
+/// An input's elements may lie so far apart along the rows of a tile.
+constexpr int64_t kFarthestStep = 4;
+
+bool is_transposed_step(const TensorDesc& desc, int64_t step, bool output) {
+  return step == 1 || (!output && step > 1 && step <= kFarthestStep && bits_of(desc.dtype) == 32);
+}
+
+/// The axis, other than the last, along which the operand is best read: that of its neighbours, or a longer one of
+/// small steps, for tiles of few rows would be many.
+int axis_of_rows(const TensorDesc& desc, bool output) {
+  int best = -1;
+  for (int d = desc.dims.size() - 2; d >= 0; --d) {
+    const int64_t step = step_along(desc, d);
+    if (!is_transposed_step(desc, step, output)) continue;
+    if (best < 0 || (desc.dims[best] <= kFarthestStep && desc.dims[d] > desc.dims[best])) best = d;
+    if (step == 1 && desc.dims[d] > kFarthestStep) return d;
+  }
+  return best;
+}
+
 /// The axis, other than the last, along which most operands lie that do not lie along the last.
 int other_axis(const Problem& p) {
   const int rank = p.out[0].dims.size();
@@ -78,7 +98,8 @@ int other_axis(const Problem& p) {
     for (const TensorDesc& desc : *side) {
       const int64_t inner = step_along(desc, rank - 1);
       if (inner == 0 || inner == 1) continue;
-      for (int d = 0; d < rank - 1; ++d) votes[static_cast<size_t>(d)] += step_along(desc, d) == 1;
+      const int axis = axis_of_rows(desc, side == &p.out);
+      if (axis >= 0) ++votes[static_cast<size_t>(axis)];
     }
   const auto best = std::max_element(votes.rbegin() + 1, votes.rend());
   return static_cast<int>(votes.rend() - best) - 1;
@@ -92,7 +113,11 @@ Problem tiled_space(const Problem& loop) {
   p = with_axis_at(p, other_axis(p), 1);
   const Dims& dims = p.out[0].dims;
   const int rank = dims.size();
-  if (dims[rank - 1] < kShortRow && dims[rank - 2] > dims[rank - 1]) p = with_axis_at(p, rank - 2, 0);
+  // What lies apart along the rows of a tile would be read one by one across them.
+  const bool apart = std::ranges::any_of(p.in, [&](const TensorDesc& desc) {
+    return access_of(desc, false) == Access::transposed && desc.strides[rank - 2] != 1;
+  });
+  if (dims[rank - 1] < kShortRow && dims[rank - 2] > dims[rank - 1] && !apart) p = with_axis_at(p, rank - 2, 0);
   return p;
 }
 
@@ -102,7 +127,7 @@ Access access_of(const TensorDesc& desc, bool output) {
   const int bytes = bits_of(desc.dtype) / 8;
   if (!Emitter::loads(desc.dtype)) return Access::scattered;
   if (inner == 1 || (inner == 0 && (!output || desc.dims.back() == 1))) return Access::direct;
-  if (other == 1 && inner * bytes <= TransposeKernel::kMaxRow) return Access::transposed;
+  if (is_transposed_step(desc, other, output) && inner * bytes <= TransposeKernel::kMaxRow) return Access::transposed;
   return Access::scattered;
 }
 

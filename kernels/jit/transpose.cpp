@@ -60,7 +60,7 @@ void TransposeKernel::emit_rows(int count) {
     align(16);
     L(block);
     emit_block(count, lanes());
-    add(r10, lanes() * shape_.bytes);
+    add(r10, lanes() * shape_.bytes * shape_.step);
     add(r11, static_cast<uint32_t>(lanes() * shape_.dst_row));
     dec(r9);
     jnz(block, T_NEAR);
@@ -87,7 +87,8 @@ void TransposeKernel::emit_block(int a, int b) {
 }
 
 void TransposeKernel::load_row(int number, int row, int b) {
-  load_bytes(vec(number), shape_.bytes, r10 + static_cast<int>(row * shape_.src_row), b);
+  const Xbyak::RegExp from = r10 + static_cast<int>(row * shape_.src_row);
+  shape_.step == 1 ? load_bytes(vec(number), shape_.bytes, from, b) : load_apart(vec(number), from, shape_.step, b);
 }
 
 /// Of each four rows, each 128 bits become one column's four lanes: register to + 4 g + c holds columns c, c + 4, .. of

@@ -6,13 +6,14 @@
 
 namespace partita::jit {
 
-/// Source element (a, b) lies at a * src_row + b * bytes, destination element (a, b) at b * dst_row + a * bytes; rows
-/// are counted in bytes. Elements are copied as they are.
+/// Source element (a, b) lies at a * src_row + b * step * bytes, destination element (a, b) at b * dst_row + a * bytes;
+/// rows are counted in bytes. Elements are copied as they are.
 struct TransposeShape {
   int bytes;     ///< of an element: 1, 2 or 4
   int64_t a, b;  ///< extents, not 0
   int64_t src_row, dst_row;
   bool streaming = false;  ///< whole vectors of 2- and 4-byte elements go past the caches; they start at whole lines
+  int step = 1;            ///< not 1: elements have 4 bytes
 };
 
 class TransposeKernel : private Emitter {

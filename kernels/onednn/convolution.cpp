@@ -82,6 +82,16 @@ bool does_surroundings_slowly(const dnnl::primitive_desc_base& desc, const Produ
   return surrounded && std::string_view(desc.impl_info_str()).find("conv:any") != std::string_view::npos;
 }
 
+/// Images in row-major order that windows of one cell move over are matrices where they lie; with something behind the
+/// product oneDNN copies them into another order and back, which costs more than a loop over the result.
+template <class Desc, class Describe>
+bool copies_instead_of_multiplying(const Desc& desc, const Describe& describe_alone) {
+  constexpr std::string_view kCopies = "ncsp_convolution:conv", kMultiplies = "ncsp_convolution:matmul";
+  if (std::string_view(desc.impl_info_str()).find(kCopies) == std::string_view::npos) return false;
+  const Desc alone = describe_alone();
+  return alone && std::string_view(alone.impl_info_str()).find(kMultiplies) != std::string_view::npos;
+}
+
 /// Whether an operand as large as the result lies otherwise than the primitive wants it.
 bool copies_a_large_one(std::span<const Operand> operands, const TensorDesc& dst) {
   return std::ranges::any_of(operands, [&](const Operand& operand) {
@@ -187,9 +197,13 @@ const char* plan_forward(const Problem& problem, const Target& target, Primitive
   if (product.has_bias) operands.push_back(run.reads(DNNL_ARG_BIAS, run.in(problem, 2), bias_desc(problem)));
   const size_t own = operands.size();
   around.arguments(desc, run, operands);
+  const dnnl::primitive_attr plain = math_attr(target);
   const bool loops_are_fast = PARTITA_JIT && target.isa != Isa::any;
   if (loops_are_fast && copies_a_large_one(std::span(operands).subspan(own), dst))
     return "an operand of a post-operation would be copied, which a loop reads where it lies";
+  const auto alone = [&] { return describe({desc.src_desc(), desc.dst_desc(), any_layout(have.weights)}, w, plain); };
+  if (loops_are_fast && !transposed && !product.post_ops.empty() && copies_instead_of_multiplying(desc, alone))
+    return "images are multiplied where they lie if nothing stands behind the product";
   run.add(desc, std::move(operands), scratchpad_for(roles, target));
   return nullptr;
 }

@@ -46,6 +46,7 @@ Status lower_op(Lowering& l) {
   }
   if (l.generates_code()) {
     if (l.def->step == StepKind::reduce) return lower_reduction(l);
+    if (l.def->step == StepKind::prelu_backward) return lower_prelu_backward(l);
     if (l.def->step == StepKind::batch_norm || l.def->step == StepKind::batch_norm_backward) return lower_batch_norm(l);
   }
   if (l.def->expression) return lower_elementwise(l);

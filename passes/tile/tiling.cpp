@@ -12,7 +12,7 @@
 namespace partita {
 namespace {
 
-constexpr int64_t kWorthTiles = 256 << 10;  ///< bytes of intermediate values that stay in the caches anyhow
+constexpr int64_t kWorthTiles = 256 << 10;  ///< bytes of values alive at once that stay in the caches anyhow
 constexpr int64_t kWantedTiles = 16;        ///< so that threads share them evenly
 constexpr int64_t kRows = 32;               ///< products of fewer rows are slow
 
@@ -131,7 +131,9 @@ bool is_matrix_axis(const Program& program, const Region& region, int axis) {
 
 std::optional<std::vector<int64_t>> tiling_of(const Program& program, const Region& region) {
   const Sizes sizes(program, region);
-  if (sizes.local_bytes() < kWorthTiles) return std::nullopt;
+  std::vector<int64_t> whole;
+  for (const auto& axis : region.axes) whole.push_back(axis.extent);
+  if (sizes.alive(whole) < kWorthTiles) return std::nullopt;
   const size_t last = region.axes.size() - 1;
   std::vector<int64_t> extents(region.axes.size(), 1);
   const int64_t budget = cache_bytes() / 2, extent = region.axes[last].extent;

@@ -7,6 +7,7 @@
 
 #include "kernels/onednn/primitive_run.hpp"
 #include "kernels/pool_geometry.hpp"
+#include "passes/lower/lowering.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 
@@ -314,15 +315,29 @@ Problem as_sum(Problem problem) {
   return problem;
 }
 
+/// The bias as a post-operation: oneDNN has only plain loops for one that is no row.
+Problem with_bias_behind(Problem problem) {
+  problem.in[2] = spread(problem.in[2], problem.out[0].dims);
+  problem.ports_in = 2;
+  ExprBuilder b(problem.back);
+  b.store(0, b.add(b.skeleton(), b.load(2)));
+  return problem;
+}
+
 }  // namespace
 
 std::optional<Run> one_primitive(const Problem& problem, const Target& target) {
   if (problem.step == StepKind::loop) return spelled(problem);
   const Problem asked = problem.op == OpKind::BiasAddBackward ? as_sum(problem) : problem;
+  std::vector<Problem> spellings = {asked};
+  if (asked.step == StepKind::matmul && asked.in.size() > 2) spellings.push_back(with_bias_behind(asked));
   for (const Kernel& row : kernels_for(asked.step)) {
-    if (std::string_view(row.name).find("onednn") == std::string_view::npos || row.refuse(asked, target)) continue;
-    Result<Run> run = row.make(asked, target);
-    if (run.ok()) return std::move(run).value();
+    if (std::string_view(row.name).find("onednn") == std::string_view::npos) continue;
+    for (const Problem& spelling : spellings) {
+      if (row.refuse(spelling, target)) continue;
+      Result<Run> run = row.make(spelling, target);
+      if (run.ok()) return std::move(run).value();
+    }
   }
   return {};
 }

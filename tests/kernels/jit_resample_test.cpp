@@ -114,6 +114,31 @@ TEST(jit_resample, far_scales_and_long_rows_agree_with_the_reference) {
       }
 }
 
+/// Rows that do not fill a vector: axes are joined where nothing lies between them.
+TEST(jit_resample, small_images_agree_with_the_reference) {
+  const Shape shapes[] = {{2, 8, {2, 4, 12}, {4, 8, 6}, false}, {1, 5, {7, 7}, {3, 3}, false},
+                          {2, 3, {2, 2, 2}, {3, 3, 3}, false},  {1, 4, {3, 5, 1}, {2, 9, 1}, false},
+                          {2, 1, {1, 6}, {4, 6}, false},        {1, 3, {9, 2}, {300, 7}, false},
+                          {1, 2, {40, 50}, {5, 6}, false},      {3, 4, {1, 1}, {5, 7}, false}};
+  uint64_t seed = 3000;
+  for (const Shape& shape : shapes)
+    for (const Isa isa : generated_isas())
+      for (const bool backward : {false, true})
+        for (const std::string mode : {"linear", "nearest"})
+          for (const bool gaps : {false, true}) {
+            Random random(++seed);
+            Problem p = resampling(shape, {.backward = backward, .mode = mode, .dtype = random_manner(random).dtype});
+            // Rows one element apart, in the result or in the source.
+            TensorDesc& desc = random.coin() ? p.in[0] : p.out[0];
+            for (int d = desc.dims.size() - 2; gaps && d >= 0; --d)
+              desc.strides[d] = desc.strides[d + 1] * desc.dims[d + 1] + (d + 2 == desc.dims.size() ? 1 : 0);
+            expect_rows_agree(
+                p, random,
+                {.tolerance_factor = 4, .at_least = isa == Isa::avx512 ? 2 : 1, .target = {.isa = isa, .threads = 2}});
+            if (HasFailure()) return;
+          }
+}
+
 /// Rows of generated code for the problem.
 std::vector<const Kernel*> generated(const Problem& p, const Target& target) {
   std::vector<const Kernel*> list;
@@ -127,6 +152,7 @@ std::vector<const Kernel*> generated(const Problem& p, const Target& target) {
 TEST(jit_resample, any_number_of_threads_gives_the_same_bits) {
   const Shape shapes[] = {{2, 33, {7, 30}, {15, 61}, true},
                           {2, 3, {14, 33}, {28, 66}, false},
+                          {3, 40, {4, 6}, {8, 12}, false},
                           {1, 2, {3, 7, 30}, {6, 9, 50}, false},
                           {1, 7, {2, 7, 30}, {6, 9, 50}, true}};
   uint64_t seed = 2000;

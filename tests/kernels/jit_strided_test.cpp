@@ -15,7 +15,8 @@ namespace {
 
 void check_transpose(Isa isa, const jit::TransposeShape& s) {
   const auto bytes = static_cast<size_t>(s.bytes);
-  GuardedMemory src(static_cast<size_t>((s.a - 1) * s.src_row + s.b * s.bytes), 0);
+  const int64_t apart = int64_t{s.step} * s.bytes;
+  GuardedMemory src(static_cast<size_t>((s.a - 1) * s.src_row + (s.b - 1) * apart + s.bytes), 0);
   GuardedMemory dst(static_cast<size_t>((s.b - 1) * s.dst_row + s.a * s.bytes), 0xee);
   for (size_t i = 0; i < src.size(); ++i) src.data()[i] = static_cast<std::byte>(i * 37 + i / 251);
   const jit::TransposeKernel kernel(isa, s);
@@ -23,7 +24,7 @@ void check_transpose(Isa isa, const jit::TransposeShape& s) {
   std::vector<bool> written(dst.size());
   for (int64_t a = 0; a < s.a; ++a)
     for (int64_t b = 0; b < s.b; ++b) {
-      const int64_t from = a * s.src_row + b * s.bytes, to = b * s.dst_row + a * s.bytes;
+      const int64_t from = a * s.src_row + b * apart, to = b * s.dst_row + a * s.bytes;
       ASSERT_EQ(std::memcmp(src.data() + from, dst.data() + to, bytes), 0) << "element " << a << ", " << b;
       std::fill_n(written.begin() + to, s.bytes, true);
     }
@@ -40,6 +41,36 @@ TEST(jit_strided, tiles_of_every_size_are_transposed) {
           check_transpose(isa, {bytes, a, b, (b + random.whole(0, 3)) * bytes, (a + random.whole(0, 3)) * bytes});
           if (HasFailure()) return;
         }
+}
+
+TEST(jit_strided, elements_that_lie_apart_are_transposed) {
+  for (Isa isa : generated_isas())
+    for (int step : {2, 3, 4})
+      for (int64_t a : {1, 7, 9, 16, 19})
+        for (int64_t b : {1, 5, 8, 16, 23, 33}) {
+          SCOPED_TRACE(str(name_of(isa), " step ", step, ", ", a, " x ", b));
+          check_transpose(isa, {4, a, b, (b * step + 1) * 4, (a + 2) * 4, false, step});
+          if (HasFailure()) return;
+        }
+}
+
+/// A source whose neighbours lie along an axis of few places, a result that ends in another one.
+TEST(jit_strided, short_innermost_axes_agree_with_the_interpreter) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    const int64_t few = random.whole(2, 4), many = random.whole(1, 70), rows = random.whole(1, 40);
+    Problem p = problem_for(StepKind::loop, OpKind::Wildcard);
+    const Dtype dtype = random.pick({Dtype::f32, Dtype::f32, Dtype::s32, Dtype::bf16});
+    p.out = {dense_desc(dtype, {few, many, rows})};
+    p.in = {p.out[0]};
+    p.in[0].strides = {1, few, few * many};
+    ExprBuilder b(p.back);
+    const auto x = b.load(0);
+    b.store(0, dtype == Dtype::f32 && random.coin() ? b.add(x, b.constant(1)) : x);
+    const int compared = expect_generated_rows_agree(p, random, Closeness::equal, "transpose");
+    EXPECT_TRUE(compared > 0 || generated_isas().empty()) << "seed " << seed;
+    if (HasFailure()) return;
+  }
 }
 
 TEST(jit_strided, streaming_transposes_write_the_same) {

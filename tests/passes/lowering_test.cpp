@@ -124,6 +124,24 @@ TEST(lower, adds_any_bias_to_a_product) {
   expect_reference("%3: f32[4,1] = MatMul(%0: f32[4,3], %1: f32[3,1], %2: f32[4,1])");
 }
 
+TEST(lower, gradients_of_prelu_by_any_slope) {
+  // As many slopes as elements, one a channel in both formats, one along the last axis, one, and any that numpy
+  // spreads.
+  const auto text = [](std::string_view images, std::string_view slope, std::string_view type, std::string_view rest) {
+    return str("%3: ", type, images, ", %4: ", type, slope, " = PReLUBackward(%0: ", type, images, ", %1: ", type,
+               slope, ", %2: ", type, images, ") {", rest, "}");
+  };
+  for (std::string_view type : {"f32", "bf16"}) {
+    expect_reference(text("[2,3,4,5]", "[2,3,4,5]", type, "data_format=NCX"));
+    expect_reference(text("[2,3,4,5]", "[3]", type, "data_format=NCX"));
+    expect_reference(text("[2,4,5,3]", "[3]", type, "data_format=NXC"));
+    expect_reference(text("[2,3,4,5]", "[1,1,1,1]", type, "data_format=NCX"));
+    expect_reference(text("[2,3,4,5]", "[1,3,1,5]", type, "data_format=NCX"));
+  }
+  expect_reference(text("[2,3,4,5]", "[1,3,1,1]", "f32", "data_format=NCX"),
+                   {{0, {60, 1, 15, 3}}, {3, {90, 1, 18, 3}}});
+}
+
 TEST(lower, refuses_groups_along_too_many_axes) {
   const Partition p = one_partition(
       final_graph_of("%2: f32[2,2,2,2,2,2,2] = DynamicDequantize(%0: s8[2,2,2,2,2,2,2], %1: f32[1,1,1,1,1,1,1]) "

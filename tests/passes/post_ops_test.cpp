@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "src/base/cpu.hpp"
+#include "src/base/shape.hpp"
 #include "src/base/text.hpp"
 #include "tests/support/compiled_run.hpp"
 #include "tests/support/random_problem.hpp"
@@ -59,6 +60,23 @@ TEST(post_ops, large_operands_are_not_copied) {
   const bool generated = kernels_for(StepKind::loop).front().isa != Isa::any && machine_isa() != Isa::any;
   const std::string text = with_type(str("%3 ", kConvolution, "%4 = Add(%3, %8: f32[2,24,9,9]); %5 = ReLU(%4)"), "f32");
   expect_one_step(text, generated ? 2 : 1);
+}
+
+/// Windows of one cell over images in row-major order are products where the images lie; what oneDNN would copy them
+/// for is a loop behind. Which implementation it has depends on the machine, but nothing is transposed on the way.
+TEST(post_ops, row_major_images_are_multiplied_where_they_lie) {
+  const CompiledGraph g = compiled_graph(
+      "%3 = Convolution(%0: f32[2,16,9,9], %1: f32[24,16,1,1], %2: f32[24]) {strides=[1,1], pads_begin=[0,0], "
+      "pads_end=[0,0], dilations=[1,1], data_format=NCX, weights_format=OIX}; %4 = Sigmoid(%3); %5 = Multiply(%3, %4)",
+      2);
+  ASSERT_TRUE(g.executable);
+  const Program& program = g.executable->program;
+  EXPECT_LE(program.steps.size(), 2u) << g.steps();
+  for (const Step& step : program.steps) {
+    const TensorDesc& made = step.problem.out[0];
+    EXPECT_TRUE(is_dense(made.dims, made.strides)) << g.steps();
+  }
+  EXPECT_EQ(g.difference(g.run()), "") << g.steps();
 }
 
 /// Those that oneDNN runs as gradients leave what stands behind to a loop; which these are depends on the machine.
