@@ -84,6 +84,8 @@ PoolGeometry pool_geometry(const Problem& problem, const Dims& source_like, cons
   for (int i = 0; i < axes; ++i) {
     g.src.push_back(source_like[g.tensor_axis(i)]);
     g.dst.push_back(pooled_like[g.tensor_axis(i)]);
+    // How far apart windows lie says nothing where there is one.
+    if (g.dst[i] == 1) g.strides[i] = std::max(g.strides[i], (g.kernel[i] - 1) * g.dilations[i] + 1);
   }
   return g;
 }

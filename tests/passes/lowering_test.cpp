@@ -2,8 +2,12 @@
 // Operators that lower to more than one obvious step, in layouts that are not dense, against their references.
 #include <gtest/gtest.h>
 
+#include <limits>
+
+#include "src/base/dtype.hpp"
 #include "src/base/text.hpp"
 #include "src/harness/compare.hpp"
+#include "tests/support/compiled_run.hpp"
 #include "tests/support/graph_text.hpp"
 #include "tests/support/programs.hpp"
 
@@ -140,6 +144,45 @@ TEST(lower, gradients_of_prelu_by_any_slope) {
   }
   expect_reference(text("[2,3,4,5]", "[1,3,1,1]", "f32", "data_format=NCX"),
                    {{0, {60, 1, 15, 3}}, {3, {90, 1, 18, 3}}});
+}
+
+/// One window covers all cells: places by folds, channel-last where there are many. Strided data has equal maxima, of
+/// which the first counts.
+TEST(lower, gradients_of_global_maxima) {
+  const char* const kPlane =
+      "%2: f32[2,3,5,6] = MaxPoolBackward(%0: f32[2,3,5,6], %1: f32[2,3,1,1]) {strides=[1,1], kernel=[5,6], "
+      "pads_begin=[0,0], pads_end=[0,0], data_format=NCX}";
+  expect_reference(kPlane);
+  expect_reference(kPlane, {{0, {1000, 200, 17, 2}}, {2, {200, 50, 9, 1}}});
+  expect_reference(
+      "%2: bf16[2,4,9] = MaxPoolBackward(%0: bf16[2,4,9], %1: bf16[2,4,1]) {strides=[4], kernel=[12], pads_begin=[2], "
+      "pads_end=[1], data_format=NCX}; %3: bf16[2,4,9] = Abs(%2)");
+  expect_reference(
+      "%2: f32[2,15,16,3] = MaxPoolBackward(%0: f32[2,15,16,3], %1: f32[2,1,1,3]) {strides=[1,1], kernel=[15,16], "
+      "pads_begin=[0,0], pads_end=[0,0], data_format=NXC}",
+      {{0, {2000, 130, 5, 1}}});
+  // a window that leaves cells out is another matter
+  expect_reference(
+      "%2: f32[2,3,5,6] = MaxPoolBackward(%0: f32[2,3,5,6], %1: f32[2,3,1,1]) {strides=[9,1], kernel=[4,6], "
+      "pads_begin=[0,0], pads_end=[0,0], data_format=NCX}");
+}
+
+TEST(lower, the_first_nan_is_a_global_maximum) {
+  CompiledGraph compiled = compiled_graph(
+      "%2: f32[2,3,40] = MaxPoolBackward(%0: f32[2,3,40], %1: f32[2,3,1]) {strides=[40], kernel=[40], pads_begin=[0], "
+      "pads_end=[0], data_format=NCX}",
+      2);
+  ASSERT_NE(compiled.executable, nullptr);
+  for (int64_t at : {7, 9, 40, 80 + 39})
+    store_from_double(compiled.inputs.at(0).data.get(), Dtype::f32, at, std::numeric_limits<double>::quiet_NaN());
+  const Tensors results = compiled.run();
+  EXPECT_EQ(compiled.difference(results), "");
+  for (int64_t plane : {0, 1, 2})
+    EXPECT_EQ(load_as_double(results.at(2).data.get(), Dtype::f32,
+                             plane * 40 + (plane == 0   ? 7
+                                           : plane == 1 ? 0
+                                                        : 39)),
+              load_as_double(compiled.inputs.at(1).data.get(), Dtype::f32, plane));
 }
 
 TEST(lower, refuses_groups_along_too_many_axes) {
