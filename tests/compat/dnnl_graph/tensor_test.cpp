@@ -133,6 +133,9 @@ TEST(dnnl_graph_tensor, host_scalars_hide_their_value) {
   EXPECT_STATUS(dnnl_graph_tensor_create_scalar(&raw, &plain, &value), dnnl_invalid_arguments);
   EXPECT_STATUS(dnnl_graph_tensor_create_scalar(&raw, &desc, nullptr), dnnl_invalid_arguments);
   EXPECT_STATUS(dnnl_graph_tensor_create_scalar(&raw, &desc, DNNL_MEMORY_ALLOCATE), dnnl_invalid_arguments);
+  Lt many = desc;
+  many.ndims = DNNL_MAX_NDIMS + 1;
+  EXPECT_STATUS(dnnl_graph_tensor_create_scalar(&raw, &many, &value), dnnl_invalid_arguments);
 }
 
 }  // namespace
