@@ -315,6 +315,14 @@ Problem as_sum(Problem problem) {
   return problem;
 }
 
+/// Copies in f32 would change nothing: what oneDNN does by plain loops it does by plain loops then, too.
+bool is_plain_f32(const Problem& problem) {
+  for (const auto* side : {&problem.in, &problem.out})
+    for (const TensorDesc& desc : *side)
+      if (desc.dtype != Dtype::f32 || !is_dense(desc.dims, desc.strides)) return false;
+  return true;
+}
+
 /// The bias as a post-operation: oneDNN has only plain loops for one that is no row.
 Problem with_bias_behind(Problem problem) {
   problem.in[2] = spread(problem.in[2], problem.out[0].dims);
@@ -333,6 +341,7 @@ std::optional<Run> one_primitive(const Problem& problem, const Target& target) {
   if (asked.step == StepKind::matmul && asked.in.size() > 2) spellings.push_back(with_bias_behind(asked));
   for (const Kernel& row : kernels_for(asked.step)) {
     if (std::string_view(row.name).find("onednn") == std::string_view::npos) continue;
+    if (std::string_view(row.name).ends_with("_f32") && is_plain_f32(asked)) continue;
     for (const Problem& spelling : spellings) {
       if (row.refuse(spelling, target)) continue;
       Result<Run> run = row.make(spelling, target);
