@@ -107,10 +107,10 @@ bool Lowering::empty_outputs() const {
   return !op->out.empty();
 }
 
-bool Lowering::generates_code() const {
+bool generates_loops(const Target& target) {
   const auto rows = kernels_for(StepKind::loop);
   return std::any_of(rows.begin(), rows.end(),
-                     [&](const Kernel& row) { return row.isa != Isa::any && row.isa <= target_.isa; });
+                     [&](const Kernel& row) { return row.isa != Isa::any && row.isa <= target.isa; });
 }
 
 ExprBuilder::Value LoopStep::load(const TensorDesc& desc, int buffer, bool as_float) {

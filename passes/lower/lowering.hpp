@@ -7,6 +7,9 @@
 
 namespace partita {
 
+/// Whether loops become machine code on the target.
+bool generates_loops(const Target& target);
+
 class Lowering {
  public:
   Lowering(Program& program, const Target& target) : program_(program), target_(target) {}
@@ -26,8 +29,8 @@ class Lowering {
   int add_constant(const std::vector<float>& values);
   void add_step(Step step);
   bool empty_outputs() const;
-  /// Whether loops become machine code on the target. Elsewhere reductions are better left to oneDNN's primitives.
-  bool generates_code() const;
+  /// Without generated loops reductions are better left to oneDNN's primitives.
+  bool generates_code() const { return generates_loops(target_); }
   /// The operator as one step, ports in order.
   Step whole_op() const;
   TensorDesc buffer_desc(int buffer) const;

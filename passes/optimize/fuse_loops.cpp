@@ -13,6 +13,7 @@
 #include "kernels/pool_geometry.hpp"
 #include "kernels/transplant.hpp"
 #include "passes/layout.hpp"
+#include "passes/lower/lowering.hpp"
 #include "passes/optimize/hoist.hpp"
 #include "passes/program.hpp"
 #include "src/base/check.hpp"
@@ -440,7 +441,7 @@ void fuse_loops(Program& program, const Target& target) {
     const Kernel* without = kernel_for(plain, target);
     // rows of one table, best first
     if (is_product(plain.step)) return !with->slow && (!without || with <= without);
-    return !with->slow || !without || without->slow;
+    return !with->slow || (!generates_loops(target) && (!without || without->slow));
   });
 }
 
