@@ -6,6 +6,7 @@
 
 #include "kernels/pool_geometry.hpp"
 #include "passes/layout.hpp"
+#include "passes/patterns/sets.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"
 #include "src/ops/axes.hpp"
@@ -16,17 +17,9 @@ namespace {
 /// Fewer windows than cells by this factor at least, or the product is hardly less work.
 constexpr int64_t kLeastCellsPerWindow = 2;
 
-bool is_average(OpKind kind) { return kind == OpKind::AvgPool || kind == OpKind::AdaptiveAvgPool; }
-bool is_spread(OpKind kind) { return kind == OpKind::AvgPoolBackward || kind == OpKind::AdaptiveAvgPoolBackward; }
+constexpr OpSet kSum = OpKind::BiasAddBackward | OpKind::ReduceSum;
+
 bool is_adaptive(OpKind kind) { return kind == OpKind::AdaptiveAvgPool || kind == OpKind::AdaptiveAvgPoolBackward; }
-bool is_product(OpKind kind) { return kind == OpKind::Convolution || kind == OpKind::ConvTranspose; }
-bool is_data_gradient(OpKind kind) {
-  return kind == OpKind::ConvolutionBackwardData || kind == OpKind::ConvTransposeBackwardData;
-}
-bool is_weights_gradient(OpKind kind) {
-  return kind == OpKind::ConvolutionBackwardWeights || kind == OpKind::ConvTransposeBackwardWeights;
-}
-bool is_sum(OpKind kind) { return kind == OpKind::BiasAddBackward || kind == OpKind::ReduceSum; }
 
 bool is_power_of_two(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
@@ -77,22 +70,22 @@ class Commuter {
   static size_t port_of(Move move) { return move == Move::weights ? 1 : 0; }
 
   Move move_of(const SubOp& op) const {
-    if (is_data_gradient(op.kind)) {
+    if (patterns::kDataGradient.has(op.kind)) {
       const SubOp* spread = spread_of(op, 0);
       return spread && is_pointwise(op, dims(op.in[1])) && is_less(*spread, op, op.out[0]) ? Move::data : Move::none;
     }
-    if (is_weights_gradient(op.kind)) {
+    if (patterns::kWeightsGradient.has(op.kind)) {
       const SubOp* spread = spread_of(op, 1);
       return spread && is_pointwise(op, dims(op.out[0])) && is_less(*spread, op, op.in[0]) ? Move::weights : Move::none;
     }
-    if (is_sum(op.kind)) return sums_all(op) ? Move::sum : Move::none;
-    if (is_average(op.kind)) return pools_product(op) ? Move::forward : Move::none;
+    if (kSum.has(op.kind)) return sums_all(op) ? Move::sum : Move::none;
+    if (patterns::kAverage.has(op.kind)) return pools_product(op) ? Move::forward : Move::none;
     return Move::none;
   }
 
   const SubOp* spread_of(const SubOp& op, size_t port) const {
     const SubOp* made = maker(op.in[port]);
-    return made && is_spread(made->kind) && elements(dims(made->in[0])) > 0 ? made : nullptr;
+    return made && patterns::kAverageBackward.has(made->kind) && elements(dims(made->in[0])) > 0 ? made : nullptr;
   }
 
   /// Channels are the same axis for both.
@@ -103,7 +96,7 @@ class Commuter {
 
   /// The dims of `like` with one cell for each window of the pooling.
   Dims pooled_dims(const SubOp& pool, const Dims& like) const {
-    const Dims& windows = dims(is_spread(pool.kind) ? pool.in[0] : pool.out[0]);
+    const Dims& windows = dims(patterns::kAverageBackward.has(pool.kind) ? pool.in[0] : pool.out[0]);
     const PoolAxes axes = pool_axes(pool.attrs, like.size());
     Dims made = like;
     for (int i = 0; i < axes.spatial; ++i) made[axes.spatial_axis(i)] = windows[axes.spatial_axis(i)];
@@ -112,7 +105,7 @@ class Commuter {
 
   /// Whether `op` on windows, whose new inner tensor is `like` pooled, is less work and no more memory than on cells.
   bool is_less(const SubOp& pool, const SubOp& op, int like) const {
-    const Dims &wide = dims(is_spread(pool.kind) ? pool.out[0] : pool.in[0]), &other = dims(like);
+    const Dims &wide = dims(patterns::kAverageBackward.has(pool.kind) ? pool.out[0] : pool.in[0]), &other = dims(like);
     if (!same_axes(pool, op, wide.size()) || other.size() != wide.size()) return false;
     const int64_t cells = elements(wide), windows = elements(pooled_dims(pool, wide));
     return windows * kLeastCellsPerWindow <= cells && elements(pooled_dims(pool, other)) <= cells;
@@ -123,7 +116,7 @@ class Commuter {
     p.op = pool.kind;
     p.attrs = pool.attrs;
     const Dims &in = dims(pool.in[0]), &out = dims(pool.out[0]);
-    return is_spread(pool.kind) ? pool_geometry(p, out, in) : pool_geometry(p, in, out);
+    return patterns::kAverageBackward.has(pool.kind) ? pool_geometry(p, out, in) : pool_geometry(p, in, out);
   }
 
   /// The cells of each window receive all of its gradient: a window is divided by the number of its cells.
@@ -181,7 +174,8 @@ class Commuter {
 
   bool pools_product(const SubOp& pool) const {
     const SubOp* op = maker(pool.in[0]);
-    if (!op || !is_product(op->kind) || value(pool.in[0]).output || readers(pool.in[0]) != 1) return false;
+    if (!op || !patterns::kConvolution.has(op->kind) || value(pool.in[0]).output || readers(pool.in[0]) != 1)
+      return false;
     // Integers and bf16 are multiplied faster than f32, which pooled sources are, by as much as there is less to do.
     if (type(pool.in[0]) == Dtype::bf16 || elements(dims(pool.out[0])) == 0) return false;
     for (int v : op->in)

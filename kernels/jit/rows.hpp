@@ -81,6 +81,9 @@ class ScratchPlan {
   size_t bytes_ = 0;
 };
 
+/// Numbers of a tile's results, in scratch memory, as one row.
+inline RowView as_row(const RowView& results) { return {.offset = results.offset, .lane = 4}; }
+
 struct Tile {
   const RunArgs& args;
   std::byte* scratch;
@@ -139,7 +142,6 @@ class Sweep {
   Codes codes(Isa isa, int64_t length, bool streaming) const;
   Code code(Isa isa, int64_t first, int64_t length, int vectors, bool streaming) const;
   int64_t fetched_ahead(const RowView& view) const;
-  bool fetches_in_turns(const RowView& view) const;
   /// The output has one number for each row of a call.
   bool folds_row(size_t output) const;
   bool may_stream(const RowPlan& plan) const;

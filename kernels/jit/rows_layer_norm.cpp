@@ -93,14 +93,13 @@ class LayerNorm {
 
   /// Of rows of one block, for all of a tile at once: from sums to means, and from squares to what the map needs.
   void write_finish() {
-    const auto along = [](RowView view) { return RowView{.offset = view.offset, .lane = 4}; };
     const auto count = static_cast<float>(plan_.space.lanes);
     ExprBuilder m = means_.builder(), b = finish_.builder();
-    means_.store(along(sums_), m.div(means_.load(along(sums_)), m.constant(count)));
-    const Value variance = b.div(finish_.load(along(root_mean_square_ ? sums_ : squares_)), b.constant(count));
+    means_.store(as_row(sums_), m.div(means_.load(as_row(sums_)), m.constant(count)));
+    const Value variance = b.div(finish_.load(as_row(root_mean_square_ ? sums_ : squares_)), b.constant(count));
     const Value deviation = b.apply(ExprOp::sqrt, b.add(variance, b.constant(epsilon_)));
-    finish_.store(along(squares_), variance);
-    finish_.store(along(scale_), b.div(b.constant(1), deviation));
+    finish_.store(as_row(squares_), variance);
+    finish_.store(as_row(scale_), b.div(b.constant(1), deviation));
     for (Sweep* sweep : {&means_, &finish_}) sweep->make(plan_.isa, plan_.results(), 0, false);
   }
 

@@ -91,19 +91,18 @@ class Softmax {
 
   /// From a sum to what the map needs, for all results of a tile at once.
   void write_finish() {
-    const auto along = [](RowView view) { return RowView{.offset = view.offset, .lane = 4}; };
     ExprBuilder b = finish_.builder();
-    const Value s = finish_.load(along(sum_)), m = finish_.load(along(max_));
+    const Value s = finish_.load(as_row(sum_)), m = finish_.load(as_row(max_));
     const Value log = b.apply(ExprOp::log, s);
     if (logarithm_) {
-      finish_.store(along(sum_), log);
+      finish_.store(as_row(sum_), log);
     } else {
       const Value nothing = b.apply(ExprOp::eq, s, b.constant(0));
       const Value inverse = b.apply(ExprOp::reciprocal, s);
-      finish_.store(along(sum_), inf_as_zero_ ? b.select(nothing, b.constant(0), inverse) : inverse);
+      finish_.store(as_row(sum_), inf_as_zero_ ? b.select(nothing, b.constant(0), inverse) : inverse);
       if (stats_) {
         const Value infinite = b.constant(-std::numeric_limits<float>::infinity());
-        finish_.store(along(log_sum_), b.select(nothing, infinite, b.add(m, log)));
+        finish_.store(as_row(log_sum_), b.select(nothing, infinite, b.add(m, log)));
       }
     }
     finish_.make(plan_.isa, plan_.results(), 0, false);

@@ -95,22 +95,19 @@ int64_t Sweep::fetched_ahead(const RowView& view) const {
   return bytes <= kFarthest ? bytes : 0;
 }
 
-/// Narrow elements have so much to compute a line that finding the line would cost more than it saves.
-bool Sweep::fetches_in_turns(const RowView& view) const {
-  return fetches_in_turns_ && bits_of(view.dtype) == 32 && fetched_ahead(view) > 0;
-}
-
 /// `length` lanes from lane `first` on, `vectors` vectors at once.
 Sweep::Code Sweep::code(Isa isa, int64_t first, int64_t length, int vectors, bool streaming) const {
   Code code;
   std::vector<RowOperand> in, out;
   for (const RowView& view : in_) {
     code.in.push_back(moved(view, first));
+    const auto ahead = static_cast<int>(fetched_ahead(view));
+    // Narrow elements have so much to compute a line that finding the line would cost more than it saves.
     in.push_back({.dtype = view.dtype,
                   .steps = view.steps,
                   .row_bytes = view.row,
-                  .ahead = static_cast<int>(fetched_ahead(view)),
-                  .in_turns = fetches_in_turns(view)});
+                  .ahead = ahead,
+                  .in_turns = fetches_in_turns_ && ahead > 0 && bits_of(view.dtype) == 32});
   }
   for (size_t k = 0; k < out_.size(); ++k) {
     const RowView& view = out_[k];

@@ -54,26 +54,23 @@ Pat further_blocks() {
 }  // namespace
 
 std::vector<Pattern> convolution_patterns() {
-  const OpSet data = ConvolutionBackwardData | ConvTransposeBackwardData;
-  const OpSet weights = ConvolutionBackwardWeights | ConvTransposeBackwardWeights;
-  const OpSet averages = AvgPool | AdaptiveAvgPool | ReduceMean, spreads = AvgPoolBackward | AdaptiveAvgPoolBackward;
   const OpSet gate = (kElementwise - kWidening - kNarrowing - TypeCast) | StaticReshape;
   return {
       {.name = "squeeze_excite",
        .text = "averages over space, two convolutions or matrix products of them with element-wise operators, and what "
                "was averaged multiplied with the gates that they make",
-       .chain = op(averages).in(0, bind("src")) >> many(gate) >> op(Convolution | MatMul).at(0) >> many(gate) >>
-                op(Convolution | MatMul).at(0) >> many(gate) >> op(Multiply).other(same("src")),
+       .chain = op(kAverage | ReduceMean).in(0, bind("src")) >> many(gate) >> op(Convolution | MatMul).at(0) >>
+                many(gate) >> op(Convolution | MatMul).at(0) >> many(gate) >> op(Multiply).other(same("src")),
        .inner_outputs = true},
       {.name = "squeeze_excite_gradients",
        .text =
            "the gradient of the gates as a sum over space, the gradients of the two convolutions that made them, and "
            "the gradient of the averages that these read, added to the one that does not go through the gates",
-       .chain = op(ReduceSum).in(0, op(Multiply)) >> many(gate) >> bind("diff of the second") >> op(data).at(0) >>
-                many(gate) >> bind("diff of the first") >> op(data).at(0) >> op(spreads) >>
-                maybe(op(Add).other(maybe(op(Multiply)))),
-       .with = {same("diff of the second") >> maybe(op(weights).at(1)),
-                same("diff of the first") >> maybe(op(weights).at(1))},
+       .chain = op(ReduceSum).in(0, op(Multiply)) >> many(gate) >> bind("diff of the second") >>
+                op(kDataGradient).at(0) >> many(gate) >> bind("diff of the first") >> op(kDataGradient).at(0) >>
+                op(kAverageBackward) >> maybe(op(Add).other(maybe(op(Multiply)))),
+       .with = {same("diff of the second") >> maybe(op(kWeightsGradient).at(1)),
+                same("diff of the first") >> maybe(op(kWeightsGradient).at(1))},
        .inner_outputs = true},
       {.name = "residual_blocks",
        .text = "residual blocks in a row: convolutions with their element-wise operators whose result is added to the "
@@ -86,13 +83,14 @@ std::vector<Pattern> convolution_patterns() {
        .refuse = not_depthwise},
       {.name = "pool_backward_convolution_gradients",
        .text = "the gradient of an average pooling and the gradients of the convolution before the pooling",
-       .chain = op(spreads) >> bind("diff_dst") >> either({op(data).at(0), op(weights).at(1)}),
-       .with = {same("diff_dst") >> maybe(op(weights).at(1))},
+       .chain =
+           op(kAverageBackward) >> bind("diff_dst") >> either({op(kDataGradient).at(0), op(kWeightsGradient).at(1)}),
+       .with = {same("diff_dst") >> maybe(op(kWeightsGradient).at(1))},
        .inner_outputs = true},
       {.name = "convolution_gradients",
        .text = "the gradients of a convolution's source and weights, which read one gradient",
-       .chain = op(data).in(0, bind("diff_dst")),
-       .with = {same("diff_dst") >> op(weights).at(1)},
+       .chain = op(kDataGradient).in(0, bind("diff_dst")),
+       .with = {same("diff_dst") >> op(kWeightsGradient).at(1)},
        .inner_outputs = true},
       {.name = "matmul_gradients",
        .text = "the gradients of both factors of a matrix product, which read one gradient",

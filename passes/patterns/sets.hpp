@@ -21,16 +21,19 @@ inline constexpr OpSet kElementwise = kPostOp | kActivationBackward | BiasAdd | 
 inline constexpr OpSet kReduction = ReduceL1 | ReduceL2 | ReduceMax | ReduceMean | ReduceMin | ReduceProd | ReduceSum;
 /// Normalise rows of their source: each result depends on a whole row.
 inline constexpr OpSet kRows = SoftMax | LogSoftmax | LayerNorm | RMSNorm | GroupNorm;
-inline constexpr OpSet kPool = AvgPool | MaxPool | AdaptiveAvgPool;
-inline constexpr OpSet kPoolBackward =
-    AvgPoolBackward | AdaptiveAvgPoolBackward | MaxPoolBackward | MaxPoolIndicesBackward;
+inline constexpr OpSet kAverage = AvgPool | AdaptiveAvgPool;
+inline constexpr OpSet kAverageBackward = AvgPoolBackward | AdaptiveAvgPoolBackward;
+inline constexpr OpSet kPool = kAverage | MaxPool;
+inline constexpr OpSet kPoolBackward = kAverageBackward | MaxPoolBackward | MaxPoolIndicesBackward;
 inline constexpr OpSet kRowsBackward = SoftMaxBackward | LogSoftmaxBackward | LayerNormBackward;
 inline constexpr OpSet kResample = Interpolate | InterpolateBackward;
 inline constexpr OpSet kMovement = StaticReshape | StaticTranspose | Reorder | Concat;
-inline constexpr OpSet kConvolutionGradient =
-    ConvolutionBackwardData | ConvolutionBackwardWeights | ConvTransposeBackwardData | ConvTransposeBackwardWeights;
+inline constexpr OpSet kConvolution = Convolution | ConvTranspose;
+inline constexpr OpSet kDataGradient = ConvolutionBackwardData | ConvTransposeBackwardData;
+inline constexpr OpSet kWeightsGradient = ConvolutionBackwardWeights | ConvTransposeBackwardWeights;
+inline constexpr OpSet kConvolutionGradient = kDataGradient | kWeightsGradient;
 /// Bound by arithmetic: worth more than a walk over memory.
-inline constexpr OpSet kCompute = MatMul | Convolution | ConvTranspose | kConvolutionGradient;
+inline constexpr OpSet kCompute = MatMul | kConvolution | kConvolutionGradient;
 inline constexpr OpSet kMemoryBound = OpSet::all() - kCompute - Wildcard;
 /// Integers become floating point numbers of two or four times their size.
 inline constexpr OpSet kWidening = Dequantize | DynamicDequantize;
