@@ -26,7 +26,7 @@ constexpr int kLeastRegisters = 4;
 constexpr size_t kMostOperands = 32;
 constexpr int64_t kMostReach = 32, kMostPhases = 16;
 constexpr int64_t kBlockElements = 1 << 15;  ///< of a row: some rows of windows stay in the second-level cache
-constexpr int64_t kRowsTogether = 2;         ///< of cells: memory reads several streams faster than one
+constexpr int64_t kRowsTogether = 2;         ///< of cells, where all rows read as many windows: less to do for a column
 constexpr int64_t kColumnBytes = 1 << 15;    ///< sums of columns stay in the nearest cache
 constexpr int64_t kLeastPeriods = 8;         ///< of a block: columns over its border are summed twice
 
@@ -366,7 +366,7 @@ AverageLastPool::AverageLastPool(const Problem& problem, const Target& target)
       covers = std::max(covers, over_.back().covers.size());
     }
   column_bytes_ = aligned(p_.reach(2) * AverageLastKernel::column_bytes(target.isa, p_));
-  together_ = std::clamp<int64_t>(kColumnBytes / column_bytes_, 1, kRowsTogether);
+  together_ = g.strides[1] > 1 ? 1 : std::clamp<int64_t>(kColumnBytes / column_bytes_, 1, kRowsTogether);
   record_bytes_ = aligned(together_ * AverageLastKernel::row_bytes(p_));
   table_bytes_ = aligned(static_cast<int64_t>(covers * p_.front_in.size() * sizeof(void*)));
   thread_bytes_ = record_bytes_ + together_ * (table_bytes_ + column_bytes_);
