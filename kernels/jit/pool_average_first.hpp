@@ -9,6 +9,7 @@
 #include "kernels/jit/body.hpp"
 #include "kernels/jit/joined_stores.hpp"
 #include "kernels/kernel.hpp"
+#include "kernels/thread_scratch.hpp"
 
 namespace partita::jit {
 
@@ -98,7 +99,7 @@ class AverageFirstPool {
   AverageFirstPool(const AverageFirstPool&) = delete;
   AverageFirstPool& operator=(const AverageFirstPool&) = delete;
 
-  size_t scratch_bytes() const { return static_cast<size_t>(threads_ * sums_rows_ * sums_bytes_); }
+  size_t scratch_bytes() const { return sums_.bytes(); }
   Status operator()(const RunArgs& args) const;
 
  private:
@@ -115,8 +116,9 @@ class AverageFirstPool {
 
   AveragePlan p_;
   int threads_;
-  ColumnBlock block_;  // all cells
-  int64_t lanes_, sums_bytes_, sums_rows_;
+  ColumnBlock block_;           // all cells
+  int64_t lanes_, sums_bytes_;  // the latter for all rows of sums
+  ThreadScratch sums_;
   int64_t planes_ = 1;  // of a call
   std::vector<Rows> rows_;
   std::vector<float> column_weights_;

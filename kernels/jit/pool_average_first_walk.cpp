@@ -36,8 +36,8 @@ AverageFirstPool::AverageFirstPool(const Problem& problem, const Target& target)
       threads_(std::max(1, target.threads)),
       block_(p_.column_blocks(p_.g.src[2])[0]),
       lanes_(lanes_of(target.isa)),
-      sums_bytes_(AverageFirstKernel::sums_bytes(target.isa, p_)),
-      sums_rows_(AverageFirstKernel::rows_of_sums(p_)),
+      sums_bytes_(AverageFirstKernel::rows_of_sums(p_) * AverageFirstKernel::sums_bytes(target.isa, p_)),
+      sums_(threads_, sums_bytes_),
       column_weights_(p_.column_weights()) {
   // Whole vectors are read.
   column_weights_.resize(static_cast<size_t>(p_.g.dst[2] + 4 * lanes_), 0.0f);
@@ -109,8 +109,8 @@ Status AverageFirstPool::operator()(const RunArgs& args) const {
   const bool streaming = streaming_ && outputs_aligned(args);
   const int64_t blocks = std::ssize(rows_), tiles = (p_.g.channels + planes_ - 1) / planes_;
   const auto part = [&](int64_t begin, int64_t end, int number) {
-    std::byte* sums = static_cast<std::byte*>(args.scratch) + number * sums_rows_ * sums_bytes_;
-    fill_words(sums, sums_rows_ * sums_bytes_, 0.0f);
+    std::byte* sums = sums_.share(args.scratch, number);
+    fill_words(sums, sums_bytes_, 0.0f);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t c = i / blocks % tiles * planes_;
       run(args, rows_[static_cast<size_t>(i % blocks)], i / blocks / tiles, c, std::min(planes_, p_.g.channels - c),

@@ -369,7 +369,7 @@ AverageLastPool::AverageLastPool(const Problem& problem, const Target& target)
   together_ = g.strides[1] > 1 ? 1 : std::clamp<int64_t>(kColumnBytes / column_bytes_, 1, kRowsTogether);
   record_bytes_ = aligned(together_ * AverageLastKernel::row_bytes(p_));
   table_bytes_ = aligned(static_cast<int64_t>(covers * p_.front_in.size() * sizeof(void*)));
-  thread_bytes_ = record_bytes_ + together_ * (table_bytes_ + column_bytes_);
+  scratch_ = {threads_, record_bytes_ + together_ * (table_bytes_ + column_bytes_)};
   kernel_ = std::make_unique<const AverageLastKernel>(target.isa, p_, problem, false);
   const int lanes = lanes_of(target.isa);
   // Cells follow each other, so whole vectors make whole cache lines.
@@ -385,7 +385,7 @@ Status AverageLastPool::operator()(const RunArgs& args) const {
   const bool streaming = streaming_ && outputs_aligned(args);
   const int64_t rows = p_.g.batch * p_.rows(), calls = (rows + together_ - 1) / together_;
   const auto part = [&](int64_t begin, int64_t end, int number) {
-    std::byte* scratch = static_cast<std::byte*>(args.scratch) + number * thread_bytes_;
+    std::byte* scratch = scratch_.share(args.scratch, number);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = i % calls * together_;
       run(args, streaming ? *streaming_ : *kernel_, blocks_[static_cast<size_t>(i / calls)], first,

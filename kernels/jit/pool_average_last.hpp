@@ -8,6 +8,7 @@
 #include "kernels/jit/average_plan.hpp"
 #include "kernels/jit/body.hpp"
 #include "kernels/kernel.hpp"
+#include "kernels/thread_scratch.hpp"
 
 namespace partita::jit {
 
@@ -87,7 +88,7 @@ class AverageLastPool {
   AverageLastPool(const AverageLastPool&) = delete;
   AverageLastPool& operator=(const AverageLastPool&) = delete;
 
-  size_t scratch_bytes() const { return static_cast<size_t>(threads_ * thread_bytes_); }
+  size_t scratch_bytes() const { return scratch_.bytes(); }
   Status operator()(const RunArgs& args) const;
 
  private:
@@ -108,7 +109,8 @@ class AverageLastPool {
   std::vector<Over> over_;           // each row of a plane
   std::vector<float> column_weights_;
   int64_t together_ = 1;  // rows of a call
-  int64_t record_bytes_ = 0, table_bytes_ = 0, column_bytes_ = 0, thread_bytes_ = 0;
+  int64_t record_bytes_ = 0, table_bytes_ = 0, column_bytes_ = 0;
+  ThreadScratch scratch_;
   std::unique_ptr<const AverageLastKernel> kernel_, streaming_;
 };
 

@@ -102,7 +102,7 @@ void ChannelFirstPool::lay_out() {
   source_plane_bytes_ = p_.maximum ? (source_slots_ + 1) * source_row_bytes_ : 0;
   source_at_ = aligned(planes_ * window_plane_bytes_);
   cells_at_ = aligned(source_at_ + planes_ * source_plane_bytes_);
-  thread_bytes_ = aligned(cells_at_ + (planes_ * rows * cells + stored) * 4);
+  scratch_ = {threads_, cells_at_ + (planes_ * rows * cells + stored) * 4};
 }
 
 void ChannelFirstPool::make_kernels(bool large_result) {
@@ -239,7 +239,7 @@ Status ChannelFirstPool::operator()(const RunArgs& args) const {
   const int64_t tiles = std::ssize(blocks_) * p_.g.batch * tiles_of_planes * row_blocks;
   const int64_t cost = blocks_[0].cells * row_blocks_[0].count * planes_;
   const auto part = [&](int64_t begin, int64_t end, int number) {
-    std::byte* scratch = static_cast<std::byte*>(args.scratch) + number * thread_bytes_;
+    std::byte* scratch = scratch_.share(args.scratch, number);
     Work work{scratch, scratch + source_at_, scratch + cells_at_, nullptr};
     for (int64_t i = begin; i < end; ++i) {
       const int64_t plane = i / row_blocks % tiles_of_planes * planes_, outer = i / row_blocks / tiles_of_planes;

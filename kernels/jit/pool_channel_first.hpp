@@ -7,6 +7,7 @@
 #include "kernels/jit/pool_tiles.hpp"
 #include "kernels/jit/pool_winner.hpp"
 #include "kernels/kernel.hpp"
+#include "kernels/thread_scratch.hpp"
 
 namespace partita::jit {
 
@@ -20,7 +21,7 @@ class ChannelFirstPool {
   ChannelFirstPool(const ChannelFirstPool&) = delete;
   ChannelFirstPool& operator=(const ChannelFirstPool&) = delete;
 
-  size_t scratch_bytes() const { return static_cast<size_t>(threads_ * thread_bytes_); }
+  size_t scratch_bytes() const { return scratch_.bytes(); }
   Status operator()(const RunArgs& args) const;
 
  private:
@@ -73,7 +74,8 @@ class ChannelFirstPool {
   int64_t window_row_bytes_ = 0, source_row_bytes_ = 0, winners_at_ = 0;
   int64_t window_plane_bytes_ = 0, source_plane_bytes_ = 0;
   int64_t source_slots_ = 0;
-  int64_t source_at_ = 0, cells_at_ = 0, thread_bytes_ = 0;
+  int64_t source_at_ = 0, cells_at_ = 0;
+  ThreadScratch scratch_;
 };
 
 }  // namespace partita::jit

@@ -80,7 +80,7 @@ void ChannelLastPool::lay_out() {
   source_at_ = aligned(windows_at_ + window_slots_ * window_row_bytes_);
   // One more row, of what lies outside the source.
   cells_at_ = aligned(source_at_ + (p_.maximum ? (source_slots_ + 1) * source_row_bytes_ : 0));
-  thread_bytes_ = aligned(cells_at_ + cells * p_.g.channels * 4 + slack);
+  scratch_ = {threads_, cells_at_ + cells * p_.g.channels * 4 + slack};
 }
 
 void ChannelLastPool::make_rows() {
@@ -196,7 +196,7 @@ bool ChannelLastPool::rows_aligned() const {
 Status ChannelLastPool::operator()(const RunArgs& args) const {
   const int64_t rows = static_cast<int64_t>(blocks_.size()) * p_.g.batch * p_.rows();
   const auto part = [&](int64_t begin, int64_t end, int number) {
-    std::byte* scratch = static_cast<std::byte*>(args.scratch) + number * thread_bytes_;
+    std::byte* scratch = scratch_.share(args.scratch, number);
     auto* tags = reinterpret_cast<int64_t*>(scratch + tags_at_);
     Work work{tags, tags + window_slots_, scratch + windows_at_, scratch + source_at_, scratch + cells_at_, nullptr};
     run_rows(args, work, begin, end);

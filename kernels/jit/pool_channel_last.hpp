@@ -6,6 +6,7 @@
 #include "kernels/jit/pool_stages.hpp"
 #include "kernels/jit/pool_winner.hpp"
 #include "kernels/kernel.hpp"
+#include "kernels/thread_scratch.hpp"
 
 namespace partita::jit {
 
@@ -18,7 +19,7 @@ class ChannelLastPool {
   ChannelLastPool(const ChannelLastPool&) = delete;
   ChannelLastPool& operator=(const ChannelLastPool&) = delete;
 
-  size_t scratch_bytes() const { return static_cast<size_t>(threads_ * thread_bytes_); }
+  size_t scratch_bytes() const { return scratch_.bytes(); }
   Status operator()(const RunArgs& args) const;
 
  private:
@@ -76,7 +77,8 @@ class ChannelLastPool {
   int64_t slots_z_ = 1, slots_y_ = 1;  // rows of windows kept
   int64_t window_slots_ = 0, source_slots_ = 0;
   int64_t window_row_bytes_ = 0, source_row_bytes_ = 0, winners_at_ = 0;
-  int64_t tags_at_ = 0, windows_at_ = 0, source_at_ = 0, cells_at_ = 0, thread_bytes_ = 0;
+  int64_t tags_at_ = 0, windows_at_ = 0, source_at_ = 0, cells_at_ = 0;
+  ThreadScratch scratch_;
 };
 
 }  // namespace partita::jit

@@ -11,6 +11,7 @@
 #include "kernels/jit/pool_indices.hpp"
 #include "kernels/jit/pool_taps.hpp"
 #include "kernels/jit/run_of.hpp"
+#include "kernels/thread_scratch.hpp"
 #include "src/base/threads.hpp"
 
 namespace partita::jit {
@@ -29,25 +30,24 @@ class PoolForward {
   PoolForward(const Problem& problem, const Target& target)
       : plan_(problem),
         kernels_(plan_, target.isa),
-        slots_(std::max(1, target.threads)),
+        threads_(std::max(1, target.threads)),
+        scratch_(threads_, plan_.scratch_floats() * static_cast<int64_t>(sizeof(float))),
         identity_(plan_.p.g.maximum ? -std::numeric_limits<float>::infinity() : 0.0f) {}
   PoolForward(const PoolForward&) = delete;
   PoolForward& operator=(const PoolForward&) = delete;
 
-  size_t scratch_bytes() const {
-    return static_cast<size_t>(slots_) * static_cast<size_t>(plan_.scratch_floats()) * sizeof(float);
-  }
+  size_t scratch_bytes() const { return scratch_.bytes(); }
 
   Status operator()(const RunArgs& args) const {
     bool streaming = plan_.may_stream;
     for (void* out : args.out) streaming = streaming && reinterpret_cast<uintptr_t>(out) % kAlignment == 0;
     const int64_t units = plan_.units();
     const auto part = [&](int64_t begin, int64_t end, int number) {
-      const Work work{args, static_cast<float*>(args.scratch) + number * plan_.scratch_floats(), streaming};
+      const Work work{args, scratch_.share<float>(args.scratch, number), streaming};
       std::fill_n(work.folded, plan_.folded_floats, identity_);
       for (int64_t unit = begin; unit < end; ++unit) run(work, tile(unit));
     };
-    parallel_for(units, plan_.source_elements / units, part, slots_);
+    parallel_for(units, plan_.source_elements / units, part, threads_);
     return {};
   }
 
@@ -179,7 +179,8 @@ class PoolForward {
 
   ForwardPlan plan_;
   ForwardKernels kernels_;
-  int slots_;  ///< shares of scratch memory
+  int threads_;
+  ThreadScratch scratch_;
   float identity_;
 };
 

@@ -39,10 +39,11 @@ bool GlobalPool::fits(const ForwardPool& p) {
 }
 
 GlobalPool::GlobalPool(const Problem& problem, const Target& target)
-    : p_(forward_pool(problem)), slots_(std::max(1, target.threads)) {
+    : p_(forward_pool(problem)), threads_(std::max(1, target.threads)) {
   const PoolGeometry& g = p_.g;
   block_ = std::min(kBlock, g.channels);
   while (block_ > 16 && g.batch * ((g.channels + block_ - 1) / block_) < kTiles) block_ = (block_ + 1) / 2;
+  folded_ = {threads_, block_ * static_cast<int64_t>(sizeof(float))};
   fold_ = make_fold(target.isa);
   back_ = make_back(target.isa, block_);
   if (g.channels % block_ > 0) last_back_ = make_back(target.isa, g.channels % block_);
@@ -82,13 +83,13 @@ Status GlobalPool::operator()(const RunArgs& args) const {
   const PoolGeometry& g = p_.g;
   const int64_t blocks = (g.channels + block_ - 1) / block_, units = g.batch * blocks;
   const auto part = [&](int64_t begin, int64_t end, int number) {
-    float* folded = static_cast<float*>(args.scratch) + number * block_;
+    float* folded = folded_.share<float>(args.scratch, number);
     for (int64_t unit = begin; unit < end; ++unit) {
       const int64_t plane = unit % blocks * block_;
       run(args, folded, unit / blocks, plane, std::min(block_, g.channels - plane));
     }
   };
-  parallel_for(units, block_ * elements(g.src), part, slots_);
+  parallel_for(units, block_ * elements(g.src), part, threads_);
   return {};
 }
 

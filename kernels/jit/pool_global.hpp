@@ -8,6 +8,7 @@
 #include "kernels/jit/pool_view.hpp"
 #include "kernels/jit/row_kernel.hpp"
 #include "kernels/kernel.hpp"
+#include "kernels/thread_scratch.hpp"
 
 namespace partita::jit {
 
@@ -20,7 +21,7 @@ class GlobalPool {
   /// Throws Xbyak::Error where there is no memory for code.
   GlobalPool(const Problem& problem, const Target& target);
 
-  size_t scratch_bytes() const { return static_cast<size_t>(slots_) * static_cast<size_t>(block_) * sizeof(float); }
+  size_t scratch_bytes() const { return folded_.bytes(); }
   Status operator()(const RunArgs& args) const;
 
  private:
@@ -30,7 +31,8 @@ class GlobalPool {
   void run(const RunArgs& args, float* folded, int64_t n, int64_t plane, int64_t planes) const;
 
   ForwardPool p_;
-  int slots_;      ///< shares of scratch memory
+  int threads_;
+  ThreadScratch folded_;
   int64_t block_;  ///< planes of a block
   Kernel fold_, back_, last_back_;
 };

@@ -19,6 +19,7 @@
 #include "kernels/jit/row_kernel.hpp"
 #include "kernels/jit/run_of.hpp"
 #include "kernels/jit/stream_copy.hpp"
+#include "kernels/thread_scratch.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/threads.hpp"
@@ -41,7 +42,7 @@ Expr without_indices(Expr back) {
 class IndexPool {
  public:
   IndexPool(const Problem& problem, const Target& target);
-  size_t scratch_bytes() const { return static_cast<size_t>(threads_) * static_cast<size_t>(part_floats_) * 4; }
+  size_t scratch_bytes() const { return scratch_.bytes(); }
   Status operator()(const RunArgs& args) const;
 
  private:
@@ -94,6 +95,7 @@ class IndexPool {
   int64_t tile_sources_ = 1;   ///< source rows of a plane under a tile
   int64_t window_floats_ = 0;  ///< of a row of winners; as many maxima follow
   int64_t winners_at_ = 0, table_at_ = 0, staged_at_ = 0, part_floats_ = 0;
+  ThreadScratch scratch_;
   bool any_empty_ = false, may_stream_ = false, stages_ = false, streams_indices_ = false;
   std::vector<std::byte> index_steps_;
   std::vector<int32_t> tap_names_, first_;
@@ -129,6 +131,7 @@ IndexPool::IndexPool(const Problem& problem, const Target& target)
   stages_ = large && !may_stream_ && !images_ && out_.size() == 1 && out_[0].y == g_.dst[2] * out_[0].element_bytes();
   staged_at_ = part_floats_;
   if (stages_) part_floats_ += (tile_rows_ * out_[0].y + 63) / 64 * 16;
+  scratch_ = {threads_, part_floats_ * 4};
   name_steps();
   whole_ = make(target.isa, block_);
   winner_ = make_winner(target.isa, block_);
@@ -236,7 +239,7 @@ Status IndexPool::operator()(const RunArgs& args) const {
   const bool aligned = outputs_aligned(args);
   const int64_t blocks = (g_.channels + block_ - 1) / block_, tiles = (g_.dst[1] + tile_rows_ - 1) / tile_rows_;
   const auto part = [&](int64_t begin, int64_t end, int number) {
-    float* scratch = static_cast<float*>(args.scratch) + number * part_floats_;
+    float* scratch = scratch_.share<float>(args.scratch, number);
     const Work work{scratch,
                     scratch + winners_at_,
                     reinterpret_cast<int32_t*>(scratch + table_at_),

@@ -34,7 +34,8 @@ bool PeriodPool::fits(const Problem& problem) {
 PeriodPool::PeriodPool(const Problem& problem, const Target& target)
     : p_(problem),
       threads_(std::max(1, target.threads)),
-      row_bytes_(aligned(periods_of(p_, 2) * PeriodKernel::window_bytes(p_, target.isa))) {
+      row_bytes_(aligned(periods_of(p_, 2) * PeriodKernel::window_bytes(p_, target.isa))),
+      kept_(threads_, reach() * row_bytes_) {
   const bool streams = exceeds_cache(problem) && p_.streams_cells(target.isa);
   std::vector<std::pair<PeriodPart, Row>> made;
   for (int64_t period = 0; period < periods_of(p_, 1); ++period) {
@@ -61,7 +62,7 @@ Status PeriodPool::operator()(const RunArgs& args) const {
   const bool streams = outputs_aligned(args);
   const int64_t periods = std::ssize(rows_);
   const auto part = [&](int64_t begin, int64_t end, int number) {
-    std::byte* kept = static_cast<std::byte*>(args.scratch) + number * reach() * row_bytes_;
+    std::byte* kept = kept_.share(args.scratch, number);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t plane = i / periods, period = i % periods;
       for (int64_t above = std::max<int64_t>(0, period - reach() + 1); i == begin && above < period; ++above)

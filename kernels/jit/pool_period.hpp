@@ -6,6 +6,7 @@
 
 #include "kernels/jit/pool_period_kernel.hpp"
 #include "kernels/kernel.hpp"
+#include "kernels/thread_scratch.hpp"
 
 namespace partita::jit {
 
@@ -18,7 +19,7 @@ class PeriodPool {
   PeriodPool(const Problem& problem, const Target& target);
   PeriodPool(const PeriodPool&) = delete;
   PeriodPool& operator=(const PeriodPool&) = delete;
-  size_t scratch_bytes() const { return static_cast<size_t>(threads_ * reach() * row_bytes_); }
+  size_t scratch_bytes() const { return kept_.bytes(); }
   Status operator()(const RunArgs& args) const;
 
  private:
@@ -31,6 +32,7 @@ class PeriodPool {
   PoolPlan p_;
   int threads_;
   int64_t row_bytes_;  // of a row of windows
+  ThreadScratch kept_;
   std::vector<Row> rows_;
 };
 

@@ -84,7 +84,7 @@ void PlaneGather::lay_out() {
   tables_bytes_ = aligned(over_at_ + height * 8);
   cells_at_ = aligned(slots_ * pitch_);
   rows_at_ = aligned(cells_at_ + (band_rows_ * width + 2 * lanes_) * 4);
-  part_bytes_ = aligned(rows_at_ + band_rows_ * row_entries_ * 4);
+  scratch_ = {threads_, rows_at_ + band_rows_ * row_entries_ * 4};
   for (int64_t x = 0; x < vectors_ * lanes_; ++x)
     numbers_.push_back(x < width ? static_cast<int32_t>(x * base_.cell) : kNoCell);
 }
@@ -159,7 +159,7 @@ bool PlaneGather::operator()(const RunArgs& args, const IndexReach& reach, bool 
   const int64_t bands = (g_.src[1] + band_rows_ - 1) / band_rows_;
   std::atomic<int64_t> found = 0;
   const auto part = [&](int64_t begin, int64_t end, int number) {
-    std::byte* scratch = static_cast<std::byte*>(args.scratch) + tables_bytes_ + number * part_bytes_;
+    std::byte* scratch = scratch_.share(static_cast<std::byte*>(args.scratch) + tables_bytes_, number);
     const Work work{scratch, scratch + cells_at_, reinterpret_cast<int32_t*>(scratch + rows_at_)};
     for (int64_t slot = 0; slot < slots_; ++slot) {
       fill_words(scratch + slot * pitch_, gradients_at_, kNone);

@@ -9,6 +9,7 @@
 #include "kernels/jit/pool_reach.hpp"
 #include "kernels/jit/pool_row_gather.hpp"
 #include "kernels/kernel.hpp"
+#include "kernels/thread_scratch.hpp"
 
 namespace partita::jit {
 
@@ -19,7 +20,7 @@ class PlaneGather {
   static bool fits(const Problem& problem);
   /// Throws Xbyak::Error where there is no memory for code.
   PlaneGather(const Problem& problem, const Target& target);
-  size_t scratch_bytes() const { return static_cast<size_t>(tables_bytes_ + threads_ * part_bytes_); }
+  size_t scratch_bytes() const { return static_cast<size_t>(tables_bytes_) + scratch_.bytes(); }
   /// True where every index named a cell within `reach`; else the results are not those of the problem. `stores` false:
   /// nothing is stored.
   bool operator()(const RunArgs& args, const IndexReach& reach, bool stores) const;
@@ -57,7 +58,8 @@ class PlaneGather {
   int64_t gradients_at_ = 0, pitch_ = 0;  // bytes of a prepared row
   int64_t row_entries_ = 0;               // of the table of rows
   int64_t orders_at_ = 0, bases_at_ = 0, over_at_ = 0, tables_bytes_ = 0;
-  int64_t cells_at_ = 0, rows_at_ = 0, part_bytes_ = 0;
+  int64_t cells_at_ = 0, rows_at_ = 0;
+  ThreadScratch scratch_;  // behind the tables
   std::vector<int32_t> numbers_;
   std::unique_ptr<const NamesKernel> names_;
   std::shared_ptr<const FlatKernel> gradients_;

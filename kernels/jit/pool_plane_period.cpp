@@ -42,7 +42,8 @@ PlanePeriodPool::PlanePeriodPool(const Problem& problem, const Target& target, c
     : p_(problem, assumed),
       threads_(std::max(1, target.threads)),
       margin_(PlanePeriodKernel::windows_before(p_, target.isa) * 4),
-      row_bytes_(aligned(PlanePeriodKernel::windows_of_row(p_, target.isa) * 8)) {
+      row_bytes_(aligned(PlanePeriodKernel::windows_of_row(p_, target.isa) * 8)),
+      kept_(threads_, p_.reach(1) * row_bytes_) {
   kernel_ = std::make_unique<const PlanePeriodKernel>(target.isa, p_, problem, 0);
   if (exceeds_cache(problem) && p_.streamed_piece() > 0)
     streaming_ = std::make_unique<const PlanePeriodKernel>(target.isa, p_, problem, p_.streamed_piece());
@@ -58,7 +59,7 @@ void PlanePeriodPool::run_all(const RunArgs& args, std::atomic<int64_t>* found) 
   const bool streaming = streaming_ && outputs_aligned(args);
   const auto part = [&](int64_t begin, int64_t end, int number) {
     const int64_t bytes = p_.reach(1) * row_bytes_;
-    std::byte* kept = static_cast<std::byte*>(args.scratch) + number * bytes;
+    std::byte* kept = kept_.share(args.scratch, number);
     std::array<int32_t, kMostLanes> counts{};
     fill_words(kept, bytes, int32_t{-1});
     for (int64_t plane = begin; plane < end; ++plane)

@@ -7,6 +7,7 @@
 
 #include "kernels/jit/pool_plane_period_kernel.hpp"
 #include "kernels/kernel.hpp"
+#include "kernels/thread_scratch.hpp"
 
 namespace partita::jit {
 
@@ -19,7 +20,7 @@ class PlanePeriodPool {
   PlanePeriodPool(const Problem& problem, const Target& target, const AssumedWindows& assumed = {});
   PlanePeriodPool(const PlanePeriodPool&) = delete;
   PlanePeriodPool& operator=(const PlanePeriodPool&) = delete;
-  size_t scratch_bytes() const { return static_cast<size_t>(threads_ * p_.reach(1) * row_bytes_); }
+  size_t scratch_bytes() const { return kept_.bytes(); }
   Status operator()(const RunArgs& args) const {
     run_all(args, nullptr);
     return {};
@@ -36,6 +37,7 @@ class PlanePeriodPool {
   PoolPlan p_;
   int threads_;
   int64_t margin_, row_bytes_;  // of a row of windows: bytes before the first one, and all
+  ThreadScratch kept_;
   std::unique_ptr<const PlanePeriodKernel> kernel_, streaming_;
 };
 

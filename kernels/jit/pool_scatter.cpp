@@ -15,6 +15,7 @@
 #include "kernels/jit/pool_walk.hpp"
 #include "kernels/jit/pool_windows.hpp"
 #include "kernels/jit/run_of.hpp"
+#include "kernels/thread_scratch.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/threads.hpp"
 
@@ -41,7 +42,7 @@ struct Divisor {
 class ScatterPool {
  public:
   ScatterPool(const Problem& problem, const Target& target);
-  size_t scratch_bytes() const { return static_cast<size_t>(threads_) * static_cast<size_t>(part_floats_) * 4; }
+  size_t scratch_bytes() const { return scratch_.bytes(); }
   Status operator()(const RunArgs& args) const;
 
  private:
@@ -77,7 +78,8 @@ class ScatterPool {
   Divisor by_cell_;
   bool images_;  ///< tiles are images, with channels innermost
   int threads_;
-  int64_t cells_, windows_, block_ = 1, gradients_at_ = 0, part_floats_ = 0;
+  int64_t cells_, windows_, block_ = 1, gradients_at_ = 0;
+  ThreadScratch scratch_;
   bool may_stream_ = false;
   Kernels whole_, last_;
 };
@@ -105,7 +107,7 @@ ScatterPool::ScatterPool(const Problem& problem, const Target& target)
   while (block_ > least && g_.batch * ((g_.channels + block_ - 1) / block_) < threads_)
     block_ = std::max(least, (block_ / 2 + least - 1) / least * least);
   gradients_at_ = (block_ * cells_ + 15) / 16 * 16;
-  part_floats_ = gradients_at_ + (block_ * windows_ + 15) / 16 * 16;
+  scratch_ = {threads_, (gradients_at_ + block_ * windows_) * 4};
   may_stream_ = exceeds_cache(problem);
   for (const PoolView& view : out_)
     may_stream_ = may_stream_ && on_lines({view.offset, view.n, images_ ? view.x : view.c, view.y, view.z,
@@ -132,7 +134,7 @@ Status ScatterPool::operator()(const RunArgs& args) const {
   const int64_t blocks = (g_.channels + block_ - 1) / block_;
   std::atomic<int64_t> bad = kNone;
   const auto part = [&](int64_t begin, int64_t end, int number) {
-    float* tile = static_cast<float*>(args.scratch) + number * part_floats_;
+    float* tile = scratch_.share<float>(args.scratch, number);
     for (int64_t unit = begin; unit < end; ++unit) {
       const int64_t c = unit % blocks * block_;
       run(args, tile, unit / blocks, c, std::min(block_, g_.channels - c), streaming, bad);

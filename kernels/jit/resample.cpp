@@ -11,6 +11,7 @@
 #include "kernels/jit/resample_rows.hpp"
 #include "kernels/jit/resample_shrink.hpp"
 #include "kernels/jit/run_of.hpp"
+#include "kernels/thread_scratch.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/threads.hpp"
 
@@ -31,10 +32,11 @@ class Resample {
     parts_ = std::min<int64_t>(target.threads, items_);
     cost_ = (elements(p.out[0].dims) + rows_.work()) / std::max<int64_t>(1, parts_);
     slot_floats_ = blocks_.rows * blocks_.row_floats;
-    part_floats_ = rows_.scratch_floats() + blocks_.z_slots * slot_floats_ + sums_.scratch_floats();
+    const int64_t floats = rows_.scratch_floats() + blocks_.z_slots * slot_floats_ + sums_.scratch_floats();
+    scratch_ = {parts_, floats * static_cast<int64_t>(sizeof(float))};
   }
 
-  size_t scratch_bytes() const { return static_cast<size_t>(parts_ * part_floats_) * sizeof(float); }
+  size_t scratch_bytes() const { return scratch_.bytes(); }
 
   Status operator()(const RunArgs& args) const {
     const bool streaming = sums_.streams(args);
@@ -53,7 +55,7 @@ class Resample {
 
   /// Items are walked z first, so that prepared planes are used again.
   void run_part(const RunArgs& args, int64_t part, bool streaming) const {
-    float* const scratch = static_cast<float*>(args.scratch) + part * part_floats_;
+    float* const scratch = scratch_.share<float>(args.scratch, part);
     float* const slots = scratch + rows_.scratch_floats();
     float* const sums = slots + blocks_.z_slots * slot_floats_;
     const int64_t chunks = static_cast<int64_t>(blocks_.chunks.size());
@@ -83,7 +85,8 @@ class Resample {
   ResampleBlocks blocks_;
   ResampleRows rows_;
   ResampleSums sums_;
-  int64_t items_ = 0, parts_ = 1, cost_ = 0, slot_floats_ = 0, part_floats_ = 0;
+  int64_t items_ = 0, parts_ = 1, cost_ = 0, slot_floats_ = 0;
+  ThreadScratch scratch_;
 };
 
 }  // namespace

@@ -100,7 +100,7 @@ Status ResampleShrink::operator()(const RunArgs& args) const {
   const int64_t cost = items / parts_ * block_ * walk_.x.from();
   parallel_for(parts_, cost, [&](int64_t first, int64_t last) {
     for (int64_t part = first; part < last; ++part) {
-      float* const sums = static_cast<float*>(args.scratch) + part * (sum_floats() + result_floats());
+      float* const sums = scratch().share<float>(args.scratch, part);
       for (int64_t item = items * part / parts_; item < items * (part + 1) / parts_; ++item) {
         const int64_t begin = item % blocks_ * block_, z = item / blocks_ % walk_.z.to();
         const Piece piece{item / blocks_ / walk_.z.to(), z, begin, std::min(walk_.y.to(), begin + block_)};

@@ -10,6 +10,7 @@
 #include "kernels/jit/resample_columns.hpp"
 #include "kernels/jit/resample_walk.hpp"
 #include "kernels/kernel.hpp"
+#include "kernels/thread_scratch.hpp"
 
 namespace partita::jit {
 
@@ -18,9 +19,7 @@ class ResampleShrink {
   /// Whether a problem that refuse_resample takes is done better this way.
   static bool fits(const Problem& p, Isa isa);
   ResampleShrink(const Problem& p, const Target& target);
-  size_t scratch_bytes() const {
-    return static_cast<size_t>(parts_ * (sum_floats() + result_floats())) * sizeof(float);
-  }
+  size_t scratch_bytes() const { return scratch().bytes(); }
   Status operator()(const RunArgs& args) const;
 
  private:
@@ -33,6 +32,9 @@ class ResampleShrink {
   };
   int64_t sum_floats() const { return block_ * sum_pitch_; }
   int64_t result_floats() const { return block_ * result_pitch_; }
+  ThreadScratch scratch() const {
+    return {parts_, (sum_floats() + result_floats()) * static_cast<int64_t>(sizeof(float))};
+  }
   /// Taps of one call where `all` are shared out evenly; at least one, so that no taps are one call.
   size_t group_of(size_t all) const {
     const size_t calls = std::max<size_t>(1, (all + most_ - 1) / most_);

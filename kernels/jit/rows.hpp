@@ -11,6 +11,7 @@
 #include "kernels/jit/row_kernel.hpp"
 #include "kernels/jit/row_space.hpp"
 #include "kernels/kernel.hpp"
+#include "kernels/thread_scratch.hpp"
 #include "src/base/threads.hpp"
 
 namespace partita::jit {
@@ -189,6 +190,9 @@ void each_block(const RowPlan& plan, F work) {
   });
 }
 
+/// For all tiles on all threads; a thread's share has `part_bytes` bytes.
+ThreadScratch tiles_scratch(const RowPlan& plan, size_t part_bytes);
+
 /// Tiles [begin, end) in order: before(tile), sweeps.inner, between(tile), sweeps.last. Each of sweeps.scratches()
 /// tiles has `scratch_bytes` of `scratch`.
 template <class Before, class Between>
@@ -221,14 +225,12 @@ void each_tile(const RowPlan& plan, const RunArgs& args, size_t scratch_bytes, c
                Between between) {
   const int64_t tiles = tile_count(plan);
   const auto part = [&](int64_t begin, int64_t end, int number) {
-    std::byte* scratch =
-        static_cast<std::byte*>(args.scratch) + static_cast<size_t>(number) * sweeps.scratches() * scratch_bytes;
+    std::byte* scratch = tiles_scratch(plan, sweeps.scratches() * scratch_bytes).share(args.scratch, number);
     sweep_tiles(plan, args, scratch, scratch_bytes, begin, end, sweeps, before, between);
   };
   if (tiles < plan.threads && plan.tiling.blocks > 1) return part(0, tiles, 0);
   parallel_for(tiles, tile_cost(plan), part, plan.threads);
 }
-size_t tiles_scratch(const RowPlan& plan, size_t part_bytes);
 
 /// The same number for each result of `view`, in every block.
 void fill_results(const RowPlan& plan, const Tile& tile, const RowView& view, float value);

@@ -118,12 +118,12 @@ class GroupNorm {
     write_sweeps();
   }
 
-  size_t scratch_bytes() const { return tiles_scratch(plan_, bytes_); }
+  size_t scratch_bytes() const { return tiles_scratch(plan_, bytes_).bytes(); }
 
   Status operator()(const RunArgs& args) const {
     const int64_t tiles = tile_count(plan_);
     const auto part = [&](int64_t begin, int64_t end, int number) {
-      std::byte* scratch = static_cast<std::byte*>(args.scratch) + static_cast<size_t>(number) * bytes_;
+      std::byte* scratch = tiles_scratch(plan_, bytes_).share(args.scratch, number);
       for (int64_t t = begin; t < end; ++t) run(tile_at(plan_, args, scratch, t));
     };
     if (tiles < kEnoughTiles * plan_.threads && plan_.pieces > 1)

@@ -49,7 +49,7 @@ class LayerNorm {
     if (one_block()) write_finish();
   }
 
-  size_t scratch_bytes() const { return tiles_scratch(plan_, sweeps_.scratches() * scratch_.bytes()); }
+  size_t scratch_bytes() const { return tiles_scratch(plan_, sweeps_.scratches() * scratch_.bytes()).bytes(); }
 
   Status operator()(const RunArgs& args) const {
     each_tile(

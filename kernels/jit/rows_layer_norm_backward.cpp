@@ -64,13 +64,13 @@ class LayerNormBackward {
   }
 
   /// Tiles' scratch, then the groups' gradients: gamma's and beta's of each.
-  size_t scratch_bytes() const { return parts_bytes() + (gradients_ ? groups_ * 2 * group_bytes() : 0); }
+  size_t scratch_bytes() const { return parts().bytes() + (gradients_ ? groups_ * 2 * group_bytes() : 0); }
 
   Status operator()(const RunArgs& args) const {
-    std::byte* sums = static_cast<std::byte*>(args.scratch) + parts_bytes();
+    std::byte* sums = static_cast<std::byte*>(args.scratch) + parts().bytes();
     const bool share_rows = groups_ < plan_.threads && plan_.tiling.blocks > 1;
     const auto part = [&](int64_t begin, int64_t end, int number) {
-      std::byte* scratch = static_cast<std::byte*>(args.scratch) + static_cast<size_t>(number) * part_bytes();
+      std::byte* scratch = parts().share(args.scratch, number);
       for (int64_t g = begin; g < end; ++g) run_group(args, scratch, sums + group_offset(g), g);
     };
     if (share_rows)
@@ -82,8 +82,9 @@ class LayerNormBackward {
   }
 
  private:
-  size_t part_bytes() const { return sweeps_.scratches() * scratch_.bytes(); }
-  size_t parts_bytes() const { return part_bytes() * static_cast<size_t>(std::min<int64_t>(plan_.threads, groups_)); }
+  ThreadScratch parts() const {
+    return {std::min<int64_t>(plan_.threads, groups_), static_cast<int64_t>(sweeps_.scratches() * scratch_.bytes())};
+  }
   size_t group_bytes() const { return static_cast<size_t>((plan_.space.lanes * 4 + 63) / 64 * 64); }
   size_t group_offset(int64_t group) const { return static_cast<size_t>(group) * 2 * group_bytes(); }
 

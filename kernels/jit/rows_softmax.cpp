@@ -52,7 +52,7 @@ class Softmax {
     write_sweeps();
   }
 
-  size_t scratch_bytes() const { return tiles_scratch(plan_, sweeps_.scratches() * scratch_.bytes()); }
+  size_t scratch_bytes() const { return tiles_scratch(plan_, sweeps_.scratches() * scratch_.bytes()).bytes(); }
 
   Status operator()(const RunArgs& args) const {
     each_tile(
@@ -161,7 +161,7 @@ class SoftmaxBackward {
     sweeps_.make(plan_);
   }
 
-  size_t scratch_bytes() const { return tiles_scratch(plan_, sweeps_.scratches() * scratch_.bytes()); }
+  size_t scratch_bytes() const { return tiles_scratch(plan_, sweeps_.scratches() * scratch_.bytes()).bytes(); }
 
   Status operator()(const RunArgs& args) const {
     each_tile(

@@ -34,8 +34,8 @@ int64_t tile_cost(const RowPlan& plan) {
          kOperationsAnElement;
 }
 
-size_t tiles_scratch(const RowPlan& plan, size_t part_bytes) {
-  return part_bytes * static_cast<size_t>(std::min<int64_t>(plan.threads, tile_count(plan)));
+ThreadScratch tiles_scratch(const RowPlan& plan, size_t part_bytes) {
+  return {std::min<int64_t>(plan.threads, tile_count(plan)), static_cast<int64_t>(part_bytes)};
 }
 
 int64_t results_of(const RowPlan& plan, const Tile& tile) {

@@ -14,6 +14,7 @@
 #include "kernels/jit/run_of.hpp"
 #include "kernels/jit/strided_space.hpp"
 #include "kernels/jit/transpose.hpp"
+#include "kernels/thread_scratch.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/threads.hpp"
@@ -103,12 +104,12 @@ class StridedLoop {
     make_kernels();
   }
 
-  size_t scratch_bytes() const { return static_cast<size_t>(tile_bytes_) * threads(); }
+  size_t scratch_bytes() const { return scratch().bytes(); }
 
   Status operator()(const RunArgs& args) const {
     if (empty_) return {};
     const int64_t tiles = elements(outer_) * rows_.count() * lengths_.count();
-    const auto parts = static_cast<int64_t>(threads());
+    const int64_t parts = threads();
     const bool streams = streams_ && aligned(args);
     parallel_for(parts, tiles * rows_.whole * lengths_.whole * cost_ / parts, [&](int64_t begin, int64_t end) {
       // A part has its own scratch memory, whichever thread runs it.
@@ -117,14 +118,15 @@ class StridedLoop {
         if (first == last) continue;
         TilePlace place = place_of(first);
         for (int64_t tile = first; tile < last; ++tile, go_on(place))
-          run(place, args, static_cast<std::byte*>(args.scratch) + part * tile_bytes_, streams);
+          run(place, args, scratch().share(args.scratch, part), streams);
       }
     });
     return {};
   }
 
  private:
-  size_t threads() const { return static_cast<size_t>(std::max(target_.threads, 1)); }
+  int64_t threads() const { return std::max(target_.threads, 1); }
+  ThreadScratch scratch() const { return {threads(), tile_bytes_}; }
 
   static Operand operand(const TensorDesc& desc, bool output) {
     Operand o{.desc = desc, .access = access_of(desc, output)};

@@ -9,6 +9,7 @@
 
 #include "kernels/onednn/float_copy.hpp"
 #include "kernels/onednn/post_ops.hpp"
+#include "kernels/thread_scratch.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
@@ -79,7 +80,7 @@ struct Pieces {
   int threads;
   size_t scratch_bytes;
 
-  size_t all_scratch() const { return scratch_bytes * static_cast<size_t>(threads); }
+  ThreadScratch all_scratch() const { return {threads, static_cast<int64_t>(scratch_bytes)}; }
 
   Status operator()(std::span<const void* const> in, std::span<void* const> out, std::byte* scratch) const {
     std::mutex mutex;
@@ -93,8 +94,8 @@ struct Pieces {
           from[k] = in[k] ? static_cast<const std::byte*>(in[k]) + s * in_steps[k] : nullptr;
         for (size_t k = 0; k < out.size(); ++k)
           to[k] = out[k] ? static_cast<std::byte*>(out[k]) + s * out_steps[k] : nullptr;
-        Status status = run.call(
-            {{from.data(), in.size()}, {to.data(), out.size()}, scratch + static_cast<size_t>(number) * scratch_bytes});
+        Status status =
+            run.call({{from.data(), in.size()}, {to.data(), out.size()}, all_scratch().share(scratch, number)});
         if (status.ok()) continue;
         const std::lock_guard lock(mutex);
         if (!failed) failed.emplace(std::move(status));
@@ -111,7 +112,7 @@ struct Sum {
   TensorDesc result, part;
   size_t part_bytes;
 
-  size_t all_scratch() const { return part_bytes * static_cast<size_t>(pieces.shares) + pieces.all_scratch(); }
+  size_t all_scratch() const { return part_bytes * static_cast<size_t>(pieces.shares) + pieces.all_scratch().bytes(); }
 
   Status operator()(const RunArgs& args) const {
     auto* scratch = static_cast<std::byte*>(args.scratch);
@@ -245,7 +246,7 @@ Run Shares::whole(Run of_piece) const {
     const size_t bytes = sum.all_scratch();
     return run_of(std::move(sum), bytes);
   }
-  const size_t bytes = pieces.all_scratch();
+  const size_t bytes = pieces.all_scratch().bytes();
   return run_of([pieces = std::move(pieces)](
                     const RunArgs& args) { return pieces(args.in, args.out, static_cast<std::byte*>(args.scratch)); },
                 bytes);

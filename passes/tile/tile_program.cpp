@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 
+#include "kernels/thread_scratch.hpp"
 #include "passes/optimize/drop_copies.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
@@ -176,7 +177,9 @@ class Tiles {
   bool has_rest = false;
   std::vector<int> in, out;  ///< buffers of the program around, as the step has them
 
-  size_t bytes_of_thread() const { return std::max(bytes_of(full.program), has_rest ? bytes_of(rest.program) : 0); }
+  ThreadScratch scratch(int threads) const {
+    return {threads, static_cast<int64_t>(std::max(bytes_of(full.program), has_rest ? bytes_of(rest.program) : 0))};
+  }
 
   Status run(const RunArgs& args, int most) const {
     int64_t n = 1;
@@ -185,7 +188,7 @@ class Tiles {
     Status failed;
     const auto part = [&](int64_t begin, int64_t end, int number) {
       const ThreadScope alone(1);  // the programs' scratch memory is for one thread
-      auto* memory = static_cast<std::byte*>(args.scratch) + static_cast<size_t>(number) * bytes_of_thread();
+      auto* memory = scratch(most).share(args.scratch, number);
       for (int64_t t = begin; t < end; ++t)
         if (Status s = run_tile(args, memory, t); !s.ok()) {
           const std::lock_guard lock(mutex);
@@ -283,7 +286,7 @@ Result<Step> tile_step(const Program& program, const Region& region, const std::
   tiles->out = step.out;
   step.note = describe(*tiles);
   step.run = {.call = [tiles, most = target.threads](const RunArgs& args) { return tiles->run(args, most); },
-              .scratch_bytes = tiles->bytes_of_thread() * static_cast<size_t>(std::max(1, target.threads))};
+              .scratch_bytes = tiles->scratch(std::max(1, target.threads)).bytes()};
   return step;
 }
 
