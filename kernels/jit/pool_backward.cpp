@@ -5,6 +5,7 @@
 #include "kernels/jit/expand.hpp"
 #include "kernels/jit/pool_average_first.hpp"
 #include "kernels/jit/pool_average_last.hpp"
+#include "kernels/jit/pool_average_plane.hpp"
 #include "kernels/jit/pool_channel_first.hpp"
 #include "kernels/jit/pool_channel_last.hpp"
 #include "kernels/jit/pool_period.hpp"
@@ -54,6 +55,7 @@ Result<Run> make_pool_backward(const Problem& problem, const Target& target) {
   if (PlanePeriodPool::fits(problem, target)) return run_of<PlanePeriodPool>(problem, target);
   if (PeriodPool::fits(problem)) return run_of<PeriodPool>(problem, target);
   if (AverageLastPool::fits(problem)) return run_of<AverageLastPool>(problem, target);
+  if (AveragePlanePool::fits(problem)) return run_of<AveragePlanePool>(problem, target);
   if (AverageFirstPool::fits(problem)) return run_of<AverageFirstPool>(problem, target);
   return problem.attrs.is(Attr::data_format, "NXC") ? run_of<ChannelLastPool>(problem, target)
                                                     : run_of<ChannelFirstPool>(problem, target);

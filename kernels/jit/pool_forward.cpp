@@ -6,6 +6,7 @@
 #include <array>
 #include <limits>
 
+#include "kernels/jit/pool_average_plane.hpp"
 #include "kernels/jit/pool_forward_kernels.hpp"
 #include "kernels/jit/pool_global.hpp"
 #include "kernels/jit/pool_indices.hpp"
@@ -194,6 +195,7 @@ Result<Run> make_pool_forward(const Problem& problem, const Target& target) {
   if (has_indices(problem)) return make_pool_indices(problem, target);
   const ForwardPool pool = forward_pool(problem);
   if (GlobalPool::fits(pool)) return run_of<GlobalPool>(problem, target);
+  if (AveragePlanePool::fits(problem)) return run_of<AveragePlanePool>(problem, target);
   if (TapPool::fits(pool)) return run_of<TapPool>(problem, target);
   return run_of<PoolForward>(problem, target);
 }

@@ -97,10 +97,12 @@ Case transpose(const char* name, const Dims& dims, const std::vector<int>& order
 
 std::vector<Case> movement_cases() {
   constexpr Window kStem = {.kernel = 3, .stride = 2, .pad = 1}, kHalf = {};
+  constexpr Window kSame = {.kernel = 3, .stride = 1, .pad = 1, .counts_padding = true};
   return {
       pool_forward("max 3x3 s2 p1 (ResNet-50 stem)", kImages, kStem, OpKind::MaxPool),
       pool_forward("max 2x2 (VGG-16)", {16, 64, 224, 224}, kHalf, OpKind::MaxPool),
       pool_forward("avg 2x2 (DenseNet-121 transition)", kBlock, kHalf, OpKind::AvgPool),
+      pool_forward("avg 3x3 s1 p1 (Inception-v3)", {32, 288, 35, 35}, kSame, OpKind::AvgPool),
       reduce_rows("ReduceSum, last axis", OpKind::ReduceSum, algorithm::reduction_sum),
       reduce_rows("ReduceMax, last axis", OpKind::ReduceMax, algorithm::reduction_max),
       reduce_columns("ReduceSum, first axes (bias gradient)", OpKind::ReduceSum, algorithm::reduction_sum),

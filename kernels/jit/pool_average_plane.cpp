@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+// Code of averages over whole planes: rdi call, r12 planes behind the group, r13 planes of the group, r14 of the next
+// one, r8 and r9 of these what is left, r10 scratch memory of the plane, rcx element of the plane, rsi bits of moves,
+// rbx byte among them, r15 waiting elements of joined planes, rax and rdx for a moment; the stack holds the places of
+// the operands, and of joined results. A group of planes is read as f32, then summed along x, then summed along y and
+// stored: what a step reads was stored long before by the step before it, so that no load has to wait for two stores.
+#include "kernels/jit/pool_average_plane.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+
+#include "kernels/jit/channel_groups.hpp"
+#include "kernels/jit/expand.hpp"
+#include "kernels/jit/flat_kernel.hpp"
+#include "kernels/jit/pool_walk.hpp"
+#include "src/base/dtype.hpp"
+
+namespace partita::jit {
+
+using Xbyak::Xmm;
+
+namespace {
+
+constexpr int kLeastRegisters = 4;
+constexpr int64_t kGroupElements = 1 << 10;  ///< between a store and the load of the next step
+
+}  // namespace
+
+AveragePlaneKernel::Section AveragePlaneKernel::section(Isa isa, const AveragePlanes& p) {
+  const auto reach = [](const std::vector<int64_t>& moves, int64_t each) {
+    return std::max({int64_t{0}, -moves.front() * each, moves.back() * each});
+  };
+  const int64_t x = aligned(reach(p.moves_x, 1) * 4), y = aligned(reach(p.moves_y, p.width()) * 4);
+  const int64_t plane = aligned((p.size() + lanes_of(isa)) * 4), sums = x + plane + x + y;
+  return {x, sums, sums + plane + y};
+}
+
+int64_t AveragePlaneKernel::planes_together(const AveragePlanes& p) {
+  return std::max<int64_t>(1, kGroupElements / p.size());
+}
+
+int64_t AveragePlaneKernel::sums_bytes(Isa isa, const AveragePlanes& p) {
+  return planes_together(p) * section(isa, p).bytes;
+}
+
+AveragePlaneKernel::AveragePlaneKernel(Isa isa, const AveragePlanes& planes, const Problem& problem, Stores stores)
+    : Emitter(isa), p_(planes), stores_(stores), together_(wide() ? 4 : 2), section_(section(isa, planes)) {
+  const auto repeats = [&](int k) { return p_.in[static_cast<size_t>(k)].x == 0; };
+  const bool joins = stores == Stores::joined;
+  const int end = value_registers() - (joins ? JoinedStores::registers(*this, p_.out.size()) : 0);
+  const int spill_at = (static_cast<int>(slots()) * 8 + 63) / 64 * 64;
+  const int front_end = wide() ? together_ + 2 * kLeastRegisters : end, back_first = wide() ? front_end : together_;
+  Body front(*this, expanded_front(p_.front, problem, isa), {together_, front_end, rsp + spill_at}, repeats);
+  const int back_at = spill_at + front.spill_slots() * 64;
+  Body back(*this, expanded(p_.back, problem, isa), {back_first, end, rsp + back_at}, repeats);
+  if (joins) {
+    std::vector<Dtype> types;
+    for (const PoolOperand& o : p_.out) types.push_back(o.dtype);
+    joined_.emplace(static_cast<Emitter&>(*this), types, end, r15d, rsp + static_cast<int>(8 * joined_slot()));
+  }
+  push(rbp);
+  mov(rbp, rsp);
+  const std::array saved = {rbx, r12, r13, r14, r15};
+  for (const auto& reg : saved) push(reg);
+  sub(rsp, back_at + back.spill_slots() * 64);
+  and_(rsp, -64);
+  emit_start();
+  emit_groups(front, back);
+  if (joins) joined_->emit_finish();
+  vzeroupper();
+  lea(rsp, ptr[rbp - 8 * static_cast<int>(saved.size())]);
+  for (size_t k = saved.size(); k-- > 0;) pop(saved[k]);
+  pop(rbp);
+  ret();
+  emit_constants();
+  if (joins) joined_->emit_tables();
+  entry_ = reinterpret_cast<void (*)(const AveragePlaneCall*)>(reinterpret_cast<uintptr_t>(finish()));
+}
+
+void AveragePlaneKernel::emit_start() {
+  const auto copy = [&](size_t offset, size_t count, size_t to) {
+    mov(rax, ptr[rdi + offset]);
+    for (size_t k = 0; k < count; ++k) {
+      mov(rdx, ptr[rax + 8 * static_cast<int>(k)]);
+      mov(slot(to + k), rdx);
+    }
+  };
+  copy(offsetof(AveragePlaneCall, windows), p_.front_in.size(), front_slot(0));
+  copy(offsetof(AveragePlaneCall, cells), cell_operands(), 0);
+  mov(r12, ptr[rdi + offsetof(AveragePlaneCall, planes)]);
+  mov(rsi, ptr[rdi + offsetof(AveragePlaneCall, inside)]);
+  if (!joined_) return;
+  copy(offsetof(AveragePlaneCall, joined), 3 * p_.out.size(), joined_slot());
+  mov(r15, ptr[rdi + offsetof(AveragePlaneCall, pending)]);
+  joined_->emit_start();
+}
+
+/// What one group stores and the next one reads take turns, so that what is written past the caches drains meanwhile.
+/// Where registers are few, the next group is read behind them.
+void AveragePlaneKernel::emit_groups(Body& front, Body& back) {
+  const auto start = [](Body& body, const BodyHooks& hooks) {
+    body.emit_constants();
+    body.emit_row_values(hooks);
+  };
+  const auto start_front = [&] { start(front, front_hooks(0, lanes())); };
+  const auto start_back = [&] { start(back, back_hooks(0, lanes(), false)); };
+  const auto elements = [&](int vectors, int last) { emit_elements(front, vectors, last); };
+  const auto cells = [&](int vectors, int last) { emit_cells(back, vectors, last); };
+  const auto read = [&] {
+    for (size_t k = 0; k < p_.front_in.size(); ++k) advance(front_slot(k), front_operand(k).c);
+  };
+  const auto stored = [&] {
+    for (size_t k = 0; k < cell_operands(); ++k) advance(k, cell_operand(k).c);
+    if (joined_) joined_->emit_row_end(p_.size());
+  };
+  Xbyak::Label group;
+  next_group();
+  mov(r13, r9);
+  start_planes();
+  emit_planes(r9, start_front, elements, read);
+  L(group);
+  sub(r12, r13);
+  start_planes();
+  mov(r8, r13);
+  emit_planes(
+      r8, [] {}, [&](int vectors, int last) { emit_sums(vectors, last); }, [] {});
+  next_group();
+  mov(r14, r9);
+  mov(r8, r13);
+  start_planes();
+  if (wide()) {
+    sub(r8, r9);
+    emit_planes(
+        r9,
+        [&] {
+          start_front();
+          start_back();
+        },
+        [&](int vectors, int last) {
+          elements(vectors, last);
+          cells(vectors, last);
+        },
+        [&] {
+          read();
+          stored();
+        });
+  }
+  emit_planes(r8, start_back, cells, stored);
+  if (!wide()) {
+    start_planes();
+    emit_planes(r9, start_front, elements, read);
+  }
+  mov(r13, r14);
+  test(r13, r13);
+  jnz(group, T_NEAR);
+}
+
+/// r9 = planes of the next group, of the r12 that are left.
+void AveragePlaneKernel::next_group() {
+  mov(r9d, static_cast<uint32_t>(planes_together(p_)));
+  cmp(r12, r9);
+  cmovb(r9, r12);
+}
+
+void AveragePlaneKernel::start_planes() { mov(r10, ptr[rdi + offsetof(AveragePlaneCall, sums)]); }
+
+/// group(vectors, elements of the last one) for all elements of each of `planes` planes from r10 on, if any.
+template <class Start, class Group, class End>
+void AveragePlaneKernel::emit_planes(const Xbyak::Reg64& planes, const Start& start, const Group& group,
+                                     const End& end) {
+  Xbyak::Label plane, done;
+  test(planes, planes);
+  jz(done, T_NEAR);
+  L(plane);
+  start();
+  emit_channel_groups(*this, p_.size(), together_, lanes(), group);
+  end();
+  add(r10, static_cast<uint32_t>(section_.bytes));
+  dec(planes);
+  jnz(plane, T_NEAR);
+  L(done);
+}
+
+BodyHooks AveragePlaneKernel::front_hooks(int vector, int count) {
+  BodyHooks hooks;
+  hooks.load = [this, vector, count](Xmm dst, int number) {
+    const auto k = static_cast<size_t>(std::ranges::find(p_.front_in, number) - p_.front_in.begin());
+    const PoolOperand& o = front_operand(k);
+    mov(rdx, slot(front_slot(k)));
+    if (o.x == 0) return load(dst, o.dtype, Walk::same, rdx, count);
+    const int each = bits_of(o.dtype) / 8, at = vector * lanes() * each;
+    if (at % kCacheLine == 0)
+      stores_ == Stores::plain ? prefetcht0(ptr[rdx + rcx * each + at + kPrefetchFromMemory])
+                               : fetch_ahead(rdx + rcx * each + at);
+    load(dst, o.dtype, Walk::next, rdx + rcx * each + at, count);
+  };
+  hooks.store = [this, vector, count](Xmm value, const Lane& lane) {
+    const Xmm weighted = scratch(0);
+    if (lane.flag) vcvtdq2ps(weighted, value);
+    const Xmm element_value = lane.flag ? weighted : value;
+    const bool weighs = p_.backward && !p_.weights.empty();
+    if (weighs) {
+      mov(rdx, ptr[rdi + offsetof(AveragePlaneCall, weights)]);
+      vmulps(weighted, element_value, ptr[rdx + rcx * 4 + vector * vector_bytes()]);
+    }
+    store_bytes(weighs ? weighted : element_value, 4, element(section_.elements, vector), count, false);
+  };
+  return hooks;
+}
+
+void AveragePlaneKernel::emit_elements(Body& front, int vectors, int last) {
+  for (int v = 0; v < vectors; ++v) front.emit(front_hooks(v, v + 1 == vectors ? last : lanes()));
+}
+
+/// Elements behind the plane keep their zeros.
+void AveragePlaneKernel::emit_sums(int vectors, int last) {
+  mov(rbx, rcx);
+  shr(rbx, 3);
+  const auto still = std::ranges::find(p_.moves_x, 0);
+  for (int v = 0; v < vectors; ++v) {
+    const Xmm sum = vec(v);
+    still == p_.moves_x.end() ? broadcast_bits(sum, 0) : vmovups(sum, ptr[element(section_.elements, v)]);
+    for (size_t move = 0; move < p_.moves_x.size(); ++move)
+      if (p_.moves_x[move] != 0) add_moved(sum, move, v);
+    store_bytes(sum, 4, element(section_.sums, v), v + 1 == vectors ? last : lanes(), false);
+  }
+}
+
+void AveragePlaneKernel::add_moved(const Xmm& sum, size_t move, int vector) {
+  const auto from = ptr[element(section_.elements + p_.moves_x[move] * 4, vector)];
+  const auto bits = rsi + rbx + static_cast<int>(static_cast<int64_t>(move) * inside_bytes(p_) + vector * lanes() / 8);
+  if (wide()) {
+    kmovw(k1, ptr[bits]);
+    return vaddps(sum | k1, sum, from);
+  }
+  std::vector<int32_t> own;
+  for (int l = 0; l < lanes(); ++l) own.push_back(1 << l);
+  const Xmm inside = scratch(0);
+  vpbroadcastd(inside, ptr[bits]);
+  vandps(inside, inside, pattern(own));
+  vpcmpeqd(inside, inside, pattern(own));
+  vandps(inside, inside, from);
+  vaddps(sum, sum, inside);
+}
+
+/// `end`: of the plane.
+BodyHooks AveragePlaneKernel::back_hooks(int vector, int count, bool end) {
+  BodyHooks hooks;
+  const auto place = [this, vector](size_t k) {
+    const int each = bits_of(cell_operand(k).dtype) / 8;
+    mov(rdx, slot(k));
+    return rdx + rcx * each + vector * lanes() * each;
+  };
+  hooks.load = [this, place, count](Xmm dst, int number) {
+    const auto k = static_cast<size_t>(std::ranges::find(p_.back_in, number) - p_.back_in.begin());
+    const PoolOperand& o = cell_operand(k);
+    const auto from = place(k);
+    if (o.x == 0) return load(dst, o.dtype, Walk::same, rdx, count);
+    prefetcht0(ptr[from + kPrefetchFromMemory]);
+    load(dst, o.dtype, Walk::next, from, count);
+  };
+  hooks.skeleton = [this, vector](Xmm dst) { vmovaps(dst, vec(vector)); };
+  hooks.store = [this, place, vector, count, end](Xmm value, const Lane& lane) {
+    const auto k = static_cast<size_t>(lane.imm);
+    if (joined_) return joined_->emit_store(k, value, lane.flag, vector, end, count);
+    store(value, p_.out[k].dtype, lane.flag, place(p_.back_in.size() + k), count,
+          stores_ == Stores::streaming && count == lanes());
+  };
+  return hooks;
+}
+
+void AveragePlaneKernel::emit_cells(Body& back, int vectors, int last) {
+  for (int v = 0; v < vectors; ++v) {
+    const Xmm sum = vec(v);
+    bool started = false;
+    for (int64_t move : p_.moves_y) {
+      const auto from = ptr[element(section_.sums + move * p_.width() * 4, v)];
+      started ? vaddps(sum, sum, from) : vmovups(sum, from);
+      started = true;
+    }
+    emit_weights(sum, v);
+  }
+  const bool whole = vectors == together_ && last == lanes();
+  for (int v = 0; v < vectors; ++v) {
+    const bool end = !whole && v + 1 == vectors;
+    back.emit(back_hooks(v, end ? last : lanes(), end));
+  }
+}
+
+void AveragePlaneKernel::emit_weights(const Xmm& sum, int vector) {
+  if (!p_.backward && !p_.weights.empty()) {
+    mov(rdx, ptr[rdi + offsetof(AveragePlaneCall, weights)]);
+    vmulps(sum, sum, ptr[rdx + rcx * 4 + vector * vector_bytes()]);
+  } else if (p_.weights.empty() && p_.weight != 1) {
+    vmulps(sum, sum, pattern(std::vector<int32_t>(static_cast<size_t>(lanes()), std::bit_cast<int32_t>(p_.weight))));
+  }
+}
+
+void AveragePlaneKernel::advance(size_t k, int64_t bytes) {
+  if (bytes == 0) return;
+  if (bytes == static_cast<int32_t>(bytes)) return add(slot(k), static_cast<uint32_t>(bytes));
+  mov(rax, bytes);
+  add(slot(k), rax);
+}
+
+}  // namespace partita::jit
