@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies in the order of memory that most of a step's tensors have, without gaps.
+// Copies in an order of memory that a step's tensors have, without gaps.
 #include "passes/optimize/untangle.hpp"
 
 #include <algorithm>
 #include <map>
-#include <numeric>
+#include <optional>
 
 #include "passes/lower/lowering.hpp"
 #include "src/base/dtype.hpp"
@@ -76,24 +76,18 @@ class Untangler {
   };
 
   void add(Step step) {
-    const Order main = main_order(step.problem);
     std::vector<Step> after;
-    if (!main.empty()) {
-      read_copies(step, main);
-      if (tangled(step.problem, main) && is_slow(step.problem, target_)) {
-        Problem straight = step.problem;
-        for (auto* side : {&straight.in, &straight.out})
-          for (TensorDesc& desc : *side)
-            if (is_tangled(straight, desc, main)) desc = laid_out(desc, main);
-        if (!is_slow(straight, target_)) after = copied(step, main);
-      }
+    const std::vector<Order> orders = orders_of(step.problem);
+    if (!orders.empty()) {
+      read_copies(step, orders.front());
+      if (const Order* order = order_that_helps(step.problem, orders)) after = copied(step, *order);
     }
     p_.steps.push_back(std::move(step));
     std::ranges::move(after, std::back_inserter(p_.steps));
   }
 
-  /// The order that most bytes lie in; empty where the step has no use for one.
-  static Order main_order(const Problem& problem) {
+  /// The orders that tensors lie in, the one of most bytes first; empty where the step has no use for one.
+  static std::vector<Order> orders_of(const Problem& problem) {
     if (problem.step != StepKind::loop && !has_images(problem.step)) return {};
     std::map<Order, int64_t> bytes;
     for (const auto* side : {&problem.in, &problem.out})
@@ -101,7 +95,27 @@ class Untangler {
         if (Order order = order_of(desc); !order.empty())
           bytes[std::move(order)] += elements(desc.dims) * bits_of(desc.dtype);
     if (bytes.size() < (has_images(problem.step) ? 1 : 2)) return {};
-    return std::ranges::max_element(bytes, std::less(), [](const auto& entry) { return entry.second; })->first;
+    std::vector<Order> orders;
+    for (const auto& entry : bytes) orders.push_back(entry.first);
+    std::ranges::stable_sort(orders, std::greater(), [&](const Order& order) { return bytes[order]; });
+    return orders;
+  }
+
+  /// Null where the step is not slow, or would be in every order. A pooling is slow in the order of most bytes where
+  /// that is not its data format's.
+  const Order* order_that_helps(const Problem& problem, const std::vector<Order>& orders) const {
+    std::optional<bool> slow;
+    for (const Order& order : orders) {
+      if (!tangled(problem, order)) continue;
+      if (!slow) slow = is_slow(problem, target_);
+      if (!*slow) return nullptr;
+      Problem straight = problem;
+      for (auto* side : {&straight.in, &straight.out})
+        for (TensorDesc& desc : *side)
+          if (is_tangled(straight, desc, order)) desc = laid_out(desc, order);
+      if (!is_slow(straight, target_)) return &order;
+    }
+    return nullptr;
   }
 
   /// Whether it has the axes of `main`, no others, in another order.

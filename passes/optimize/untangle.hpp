@@ -7,8 +7,8 @@
 namespace partita {
 
 /// Where a step's tensors lie in different orders and only a slow kernel takes that (a loop that folds, a pooling),
-/// those in the rarer order are copied: inputs before the step, results behind it. Later loops read the copies, too. So
-/// are a pooling's tensors whose elements lie apart.
+/// those in other orders than one are copied - the order of most bytes, where that helps: inputs before the step,
+/// results behind it. Later loops read the copies, too. So are a pooling's tensors whose elements lie apart.
 void untangle(Program& program, const Target& target);
 
 }  // namespace partita
