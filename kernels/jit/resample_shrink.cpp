@@ -80,7 +80,7 @@ ResampleShrink::Kernel ResampleShrink::make_sum(const Expr& front, Isa isa, size
     sum = k == 0 && !accumulate ? term : w.builder().add(sum, term);
   }
   w.store(result, sum);
-  return w.make(isa, walk_.x.from(), false);
+  return w.make(isa, walk_.x.from(), false, kPrefetchFromMemory);
 }
 
 void ResampleShrink::make_back(const Problem& p, Isa isa) {
@@ -113,8 +113,11 @@ Status ResampleShrink::operator()(const RunArgs& args) const {
 
 void ResampleShrink::run_piece(const RunArgs& args, const Piece& piece, float* sums, float* results) const {
   const int64_t rows = piece.end - piece.begin;
+  std::array<const std::byte*, kMaxOperands> planes;
+  for (size_t o = 0; o < front_tensors_.size(); ++o)
+    planes[o] = front_tensors_[o].at(args.in[static_cast<size_t>(front_in_[o])], walk_, piece.plane, 0, 0, 0);
   for (int64_t row = 0; row < rows; ++row)
-    sum_row(args, piece.plane, piece.z, piece.begin + row, sums + row * sum_pitch_);
+    sum_row(planes.data(), piece.z, piece.begin + row, sums + row * sum_pitch_);
   for (const ColumnGroup& group : columns_) group.run(0, sums, results, rows);
   std::array<const void*, kMaxOperands> in;
   std::array<void*, kMaxOperands> out;
@@ -128,20 +131,25 @@ void ResampleShrink::run_piece(const RunArgs& args, const Piece& piece, float* s
   (*back_)({in.data(), out.data(), nullptr, rows});
 }
 
-void ResampleShrink::sum_row(const RunArgs& args, int64_t plane, int64_t z, int64_t y, float* to) const {
+void ResampleShrink::sum_row(const std::byte* const* planes, int64_t z, int64_t y, float* to) const {
   std::array<const void*, kMaxOperands> in;
   void* out = to;
   const auto z_taps = walk_.z.taps(z), y_taps = walk_.y.taps(y);
   const size_t all = z_taps.size() * y_taps.size(), group = group_of(all);
+  auto at_z = z_taps.begin();
+  auto at_y = y_taps.begin();
   for (size_t done = 0; done == 0 || done < all; done += group) {
     const size_t taps = std::min(group, all - done);
     size_t k = 0;
     if (done > 0) in[k++] = to;
-    for (size_t t = done; t < done + taps; ++t) {
-      const Tap &tz = z_taps[t / y_taps.size()], &ty = y_taps[t % y_taps.size()];
+    for (size_t t = 0; t < taps; ++t) {
+      const Tap &tz = *at_z, &ty = *at_y;
+      if (++at_y == y_taps.end()) {
+        at_y = y_taps.begin();
+        ++at_z;
+      }
       for (size_t o = 0; o < front_tensors_.size(); ++o)
-        in[k++] =
-            front_tensors_[o].at(args.in[static_cast<size_t>(front_in_[o])], walk_, plane, tz.source, ty.source, 0);
+        in[k++] = planes[o] + tz.source * front_tensors_[o].z + ty.source * front_tensors_[o].y;
       if (walk_.y.weighted()) in[k++] = &ty.weight;
       if (walk_.z.weighted()) in[k++] = &tz.weight;
     }

@@ -37,14 +37,16 @@ class ResampleShrink {
   }
   /// Taps of one call where `all` are shared out evenly; at least one, so that no taps are one call.
   size_t group_of(size_t all) const {
-    const size_t calls = std::max<size_t>(1, (all + most_ - 1) / most_);
-    return std::max<size_t>(1, (all + calls - 1) / calls);
+    if (all <= most_) return std::max<size_t>(1, all);
+    const size_t calls = (all + most_ - 1) / most_;
+    return (all + calls - 1) / calls;
   }
   void make_sums(const Problem& p, Isa isa);
   Kernel make_sum(const Expr& front, Isa isa, size_t taps, bool accumulate) const;
   void make_back(const Problem& p, Isa isa);
   void run_piece(const RunArgs& args, const Piece& piece, float* sums, float* results) const;
-  void sum_row(const RunArgs& args, int64_t plane, int64_t z, int64_t y, float* to) const;
+  /// `planes`: where the plane of each operand of the front expression starts.
+  void sum_row(const std::byte* const* planes, int64_t z, int64_t y, float* to) const;
 
   ResampleWalk walk_;
   std::vector<int> front_in_, back_in_;
