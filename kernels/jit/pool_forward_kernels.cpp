@@ -69,7 +69,7 @@ ForwardKernels::Kernel ForwardKernels::fold(int64_t source_rows, bool first) con
   RowOperand to{Dtype::f32, true, step * 4};
   if (!first) to.fold = g.maximum ? Fold::max : Fold::sum;
   first ? w.store(to, value) : w.fold(to, value);
-  return w.make(isa_, plan_.fold_length, false);
+  return w.make(isa_, plan_.fold_length, false, kPrefetchFromMemory);
 }
 
 /// Operands: those that `back` loads, then the two numbers.

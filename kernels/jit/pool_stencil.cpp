@@ -132,6 +132,10 @@ void PoolStencil::combine(Xmm sum, int count) {
   for (int64_t s = 0; s < shape_.sources; ++s)
     for (int64_t tap : shape_.taps)
       combine_tap(sum, source(s) + rcx * each + static_cast<int>(tap * each), count, first);
+  if (count < lanes()) return;
+  for (int64_t s = 0; s < shape_.sources; ++s)
+    for (int64_t tap : shape_.fetched)
+      prefetcht0(ptr[source(s) + rcx * each + static_cast<int>(tap * each) + kPrefetchFromMemory]);
 }
 
 void PoolStencil::combine_tap(Xmm sum, const RegExp& from, int count, bool& first) {

@@ -20,6 +20,7 @@ struct StencilShape {
   Dtype dtype = Dtype::f32;   ///< of the rows that are combined
   int64_t sources = 1;        ///< of these rows, at the most PoolStencil::kMaxSources
   std::vector<int64_t> taps;  ///< ascending
+  std::vector<int64_t> fetched = {};  ///< those of them that read memory first, so that it is fetched ahead
   bool every_second = false;  ///< f32 with reading beyond alone
   bool reads_beyond = false;  ///< whole vectors of f32 are read, up to PoolStencil::kOverread floats behind a row
   int64_t row_bytes = 0;      ///< from the rows under one row of results to those under the next

@@ -98,6 +98,8 @@ TapPool::Kernel TapPool::make(Isa isa, const RowKind& row, const WindowStretch& 
     const int64_t distance = p_.in[0].x / p_.in[0].element_bytes() * g.dilations[2];
     for (int64_t t = 0; t < count(stretch.taps); ++t) shape.taps.push_back(t * distance);
     shape.row_bytes = p_.in[0].x * g.strides[2];
+    const size_t fresh = std::min(shape.taps.size(), static_cast<size_t>(g.strides[2]));
+    shape.fetched.assign(shape.taps.end() - static_cast<int64_t>(fresh), shape.taps.end());
     Expr expr;
     const auto value = finished(ExprBuilder(expr), ExprBuilder(expr).skeleton(), counted);
     return {make_stencil(isa, shape, std::move(expr), value, p_.back, p_.back_in), nullptr};
