@@ -18,6 +18,10 @@ Status backward(const Problem& problem, Args args, int64_t cost, F f) {
   return {};
 }
 
+/// A derivative at `x`, of which `value` holds at finite places: at infinity its terms are 0 times infinity, but it has
+/// a limit.
+double slope(double x, double value) { return std::isinf(x) ? (x > 0 ? 1.0 : -0.0) : value; }
+
 bool uses_dst(const Problem& problem) { return problem.attrs.flag_or(Attr::use_dst, true); }
 
 }  // namespace
@@ -44,13 +48,13 @@ Status gelu_backward(const Problem& problem, Args args) {
     return backward(problem, args, kCostly, [](double x, double dy) {
       const double gate = sigmoid_of(2 * gelu_inner(x)), rest = sigmoid_of(-2 * gelu_inner(x));
       const double inner_slope = kSqrt2OverPi * (1 + 3 * kGeluCubic * x * x);
-      return dy * gate * (1 + 2 * x * rest * inner_slope);
+      return dy * slope(x, gate * (1 + 2 * x * rest * inner_slope));
     });
   }
   return backward(problem, args, kCostly, [](double x, double dy) {
     const double cumulative = 0.5 * std::erfc(-x * kSqrtHalf);
     const double density = kInvSqrt2Pi * std::exp(-0.5 * x * x);
-    return dy * (cumulative + x * density);
+    return dy * slope(x, cumulative + x * density);
   });
 }
 
@@ -71,7 +75,7 @@ Status hard_swish_backward(const Problem& problem, Args args) {
 Status mish_backward(const Problem& problem, Args args) {
   return backward(problem, args, kCostly, [](double x, double dy) {
     const double t = std::tanh(softplus_of(x));
-    return dy * (t + x * (1 - t * t) * sigmoid_of(x));
+    return dy * slope(x, t + x * (1 - t * t) * sigmoid_of(x));
   });
 }
 

@@ -126,6 +126,13 @@ TEST(reference_unary, gradients_vanish_at_the_bounds_of_clamp_and_at_zero) {
   EXPECT_EQ(backward(ReLUBackward, {{Attr::use_dst, true}}, {-1, 0, 1}, {5, 5, 5}), (Numbers{0, 0, 5}));
 }
 
+TEST(reference_unary, gradients_have_their_limits_where_the_source_is_infinite) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(backward(MishBackward, {}, {-kInf, kInf}, {5, 5}), (Numbers{0, 5}));
+  for (const char* mode : {"gelu_erf", "gelu_tanh"})
+    EXPECT_EQ(backward(GELUBackward, {{Attr::mode, mode}}, {-kInf, kInf}, {5, 5}), (Numbers{0, 5})) << mode;
+}
+
 TEST(reference_unary, gradients_are_zero_where_nan_is_compared_with_bounds) {
   const AttrList clamp{{Attr::min, -1.f}, {Attr::max, 1.f}, {Attr::use_dst, true}};
   const AttrList line{{Attr::alpha, 0.5f}, {Attr::beta, 0.5f}};
