@@ -110,7 +110,6 @@ class AverageFirstPool {
   };
   void make_rows();
   bool aligned_rows() const;
-  bool rows_follow() const;
   void run(const RunArgs& args, const Rows& rows, int64_t n, int64_t c, int64_t planes, bool streaming,
            std::byte* sums) const;
 

@@ -47,7 +47,8 @@ AverageFirstPool::AverageFirstPool(const Problem& problem, const Target& target)
   kernel_ = std::make_unique<const AverageFirstKernel>(target.isa, p_, problem, AverageFirstStores::plain);
   if (!exceeds_cache(problem)) return;
   joined_ = !aligned_rows();
-  if (joined_ && !rows_follow()) return;
+  const bool many = target.isa != Isa::avx512 && p_.out.size() > kMostJoinedNarrow;
+  if (joined_ && (many || !rows_follow(target.isa, p_.out, p_.g.src[2], p_.rows(), planes_ > 1))) return;
   streaming_ = std::make_unique<const AverageFirstKernel>(
       target.isa, p_, problem, joined_ ? AverageFirstStores::joined : AverageFirstStores::streaming);
 }
@@ -88,20 +89,6 @@ bool AverageFirstPool::aligned_rows() const {
   return std::ranges::all_of(p_.out, [&](const PoolOperand& o) {
     const int64_t vector = lanes_ * bits_of(o.dtype) / 8;
     return std::ranges::all_of(std::array{o.offset, o.n, o.c, o.z, o.y}, [&](int64_t at) { return at % vector == 0; });
-  });
-}
-
-/// The rows of a call follow each other in all results, which start at the same place of a vector.
-bool AverageFirstPool::rows_follow() const {
-  if (lanes_ < 16 && p_.out.size() > kMostJoinedNarrow) return false;
-  if (element_bytes_ == 1) return false;
-  const PoolOperand& first = p_.out[0];
-  const int64_t row = p_.g.src[2] * element_bytes_, vector = together_ * element_bytes_;
-  return std::ranges::all_of(p_.out, [&](const PoolOperand& o) {
-    if (p_.rows() > 1 && o.y != row) return false;
-    if (planes_ > 1 && o.c != p_.rows() * row) return false;
-    return bits_of(o.dtype) / 8 == element_bytes_ && o.offset % vector == first.offset % vector && o.n == first.n &&
-           o.c == first.c;
   });
 }
 

@@ -113,7 +113,6 @@ class AveragePlanePool {
 
  private:
   void make_inside();
-  bool planes_follow(Isa isa) const;
   void run(const RunArgs& args, int64_t n, int64_t c, int64_t planes, bool streaming, std::byte* sums) const;
 
   AveragePlanes p_;

@@ -95,7 +95,8 @@ AveragePlanePool::AveragePlanePool(const Problem& problem, const Target& target)
     return std::ranges::all_of(std::array{o.offset, o.n, o.c}, [&](int64_t at) { return at % vector == 0; });
   };
   joined_ = !std::ranges::all_of(p_.out, on_vectors);
-  if (joined_ && !planes_follow(target.isa)) return;
+  const bool many = target.isa != Isa::avx512 && p_.out.size() > kMostJoinedNarrow;
+  if (joined_ && (many || !rows_follow(target.isa, p_.out, p_.width(), p_.g.src[1], planes_ > 1))) return;
   streaming_ =
       std::make_unique<const AveragePlaneKernel>(target.isa, p_, problem, joined_ ? Stores::joined : Stores::streaming);
 }
@@ -109,18 +110,6 @@ void AveragePlanePool::make_inside() {
       if (x < 0 || x >= p_.width()) continue;
       inside_[move * static_cast<size_t>(bytes) + static_cast<size_t>(i / 8)] |= std::byte{1} << (i % 8);
     }
-}
-
-/// The planes of a call follow each other in all results, which start at the same place of a vector.
-bool AveragePlanePool::planes_follow(Isa isa) const {
-  if (isa != Isa::avx512 && p_.out.size() > kMostJoinedNarrow) return false;
-  if (element_bytes_ == 1) return false;
-  const PoolOperand& first = p_.out[0];
-  const int64_t plane = p_.size() * element_bytes_, vector = together_ * element_bytes_;
-  return std::ranges::all_of(p_.out, [&](const PoolOperand& o) {
-    return bits_of(o.dtype) / 8 == element_bytes_ && (planes_ == 1 || o.c == plane) &&
-           o.offset % vector == first.offset % vector && o.n == first.n && o.c == first.c;
-  });
 }
 
 Status AveragePlanePool::operator()(const RunArgs& args) const {

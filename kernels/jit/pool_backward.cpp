@@ -51,7 +51,7 @@ const char* refuse_pool_backward(const Problem& p, const Target&) {
 }
 
 Result<Run> make_pool_backward(const Problem& problem, const Target& target) {
-  if (WindowPool::fits(problem)) return run_of<WindowPool>(problem, target);
+  if (WindowPool::fits(problem, target)) return run_of<WindowPool>(problem, target);
   if (PlanePeriodPool::fits(problem, target)) return run_of<PlanePeriodPool>(problem, target);
   if (PeriodPool::fits(problem)) return run_of<PeriodPool>(problem, target);
   if (AverageLastPool::fits(problem)) return run_of<AverageLastPool>(problem, target);

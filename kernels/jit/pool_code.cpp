@@ -23,9 +23,10 @@ constexpr uint8_t kOrdered = 0x07, kNotGreaterEqual = 0x19;
 }  // namespace
 
 const void* PoolCode::emit_all(const Problem& problem, int taken,
-                               const std::function<void(Body& front, Body& back)>& steps) {
+                               const std::function<void(Body& front, Body& back)>& steps,
+                               const std::function<void()>& tables) {
   const int middle = taken + (wide() && taken <= kMostTaken - kLeastRegisters ? 2 * kLeastRegisters : kLeastRegisters);
-  return emit_frame(problem, {taken, middle, middle}, steps, [] {});
+  return emit_frame(problem, {taken, middle, middle}, steps, tables);
 }
 
 /// What is never emitted needs no registers of its own.

@@ -18,7 +18,9 @@ class PoolCode : protected Emitter {
 
   /// Emits all of it: steps(front, back) between the prologue and the return, then `tables`. Vector registers below
   /// `taken` are the steps' own. Returns the entry.
-  const void* emit_all(const Problem& problem, int taken, const std::function<void(Body& front, Body& back)>& steps);
+  const void* emit_all(
+      const Problem& problem, int taken, const std::function<void(Body& front, Body& back)>& steps,
+      const std::function<void()>& tables = [] {});
   /// The same without a front expression.
   const void* emit_all(const Problem& problem, int taken, const std::function<void(Body& back)>& steps,
                        const std::function<void()>& tables);

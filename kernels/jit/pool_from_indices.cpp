@@ -66,7 +66,8 @@ std::vector<Gather> gathers_of(const Problem& problem, const Target& target) {
     list.push_back(near_indices(std::make_shared<const ChannelGather>(problem, target)));
     return list;
   }
-  if (WindowPool::fits(problem)) list.push_back(of_windows(std::make_shared<const WindowPool>(problem, target), 0));
+  if (WindowPool::fits(problem, target))
+    list.push_back(of_windows(std::make_shared<const WindowPool>(problem, target), 0));
   for (const int64_t pad : {1, 0}) {
     const AssumedWindows assumed{.overlap = 1, .pad = pad};
     if (!PlanePeriodPool::fits(problem, target, assumed)) continue;

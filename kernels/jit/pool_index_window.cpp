@@ -44,16 +44,12 @@ bool fits_operands(const PoolPlan& p) {
          });
 }
 
-/// The rows of a plane follow each other in all results, which start at the same place of a vector.
-bool rows_follow(const PoolPlan& p, Isa isa) {
-  const PoolOperand& first = p.out[0];
-  const int64_t each = bits_of(first.dtype) / 8, vector = JoinedStores::together(isa, each) * each;
-  const size_t results = p.out.size() - 1;
-  if (each == 1 || results > (isa == Isa::avx512 ? JoinedStores::kMostOutputs : kMostJoinedNarrow)) return false;
-  return all_maxima(p, [&](const PoolOperand& o) {
-    return bits_of(o.dtype) / 8 == each && (p.g.dst[1] == 1 || o.y == p.g.dst[2] * each) &&
-           o.offset % vector == first.offset % vector && o.n == first.n && o.c == first.c && o.z == first.z;
-  });
+/// Results but for the indices.
+bool maxima_follow(const PoolPlan& p, Isa isa) {
+  std::vector<PoolOperand> maxima = p.out;
+  maxima.erase(maxima.begin() + IndexKernel::kIndices);
+  const size_t most = isa == Isa::avx512 ? JoinedStores::kMostOutputs : kMostJoinedNarrow;
+  return maxima.size() <= most && rows_follow(isa, maxima, p.g.dst[2], p.g.dst[1], false);
 }
 
 /// How large results are stored.
@@ -72,7 +68,7 @@ IndexStores stores_of(const PoolPlan& p, Isa isa) {
     stores.maxima = std::min(stores.maxima, p.streamed_piece(o));
     return true;
   });
-  stores.joined = stores.maxima < kCacheLine && rows_follow(p, isa);
+  stores.joined = stores.maxima < kCacheLine && maxima_follow(p, isa);
   return stores;
 }
 

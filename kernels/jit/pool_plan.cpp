@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "kernels/jit/joined_stores.hpp"
 #include "kernels/jit/pool_walk.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
@@ -42,6 +43,16 @@ bool same_weights(const PoolGeometry& g, int i, float& weight) {
 }
 
 }  // namespace
+
+bool rows_follow(Isa isa, const std::vector<PoolOperand>& out, int64_t row, int64_t rows, bool planes) {
+  const PoolOperand& first = out[0];
+  const int64_t each = bits_of(first.dtype) / 8, vector = JoinedStores::together(isa, each) * each;
+  if (each == 1) return false;
+  return std::ranges::all_of(out, [&](const PoolOperand& o) {
+    return bits_of(o.dtype) / 8 == each && (rows == 1 || o.y == row * each) && (!planes || o.c == rows * row * each) &&
+           o.offset % vector == first.offset % vector && o.n == first.n && o.c == first.c && o.z == first.z;
+  });
+}
 
 PoolGeometry pool_plan_geometry(const Problem& p, const AssumedWindows& assumed) {
   if (has_indices(p)) return with_three_axes(pool_geometry(p, p.in[0].dims, p.out[0].dims));

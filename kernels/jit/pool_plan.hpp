@@ -104,6 +104,11 @@ struct PoolPlan {
   int32_t first_tap_of(int64_t z, int64_t y) const;
 };
 
+/// Whether JoinedStores may write the rows of results, `rows` of `row` elements in a plane: these, and where a call
+/// writes several planes those too, follow each other in all results, which have elements of one size and start at the
+/// same place of a vector.
+bool rows_follow(Isa isa, const std::vector<PoolOperand>& out, int64_t row, int64_t rows, bool planes);
+
 PoolGeometry pool_plan_geometry(const Problem& problem, const AssumedWindows& assumed);
 
 }  // namespace partita::jit

@@ -18,6 +18,7 @@ constexpr int64_t kMostTaps = 16;
 constexpr int64_t kMostInterleaved = 6;  ///< cells of a window along x, where vectors go along x
 constexpr int64_t kLeastElements = 8;    ///< of a row, where vectors go along x
 constexpr size_t kMostStreams = 64;
+constexpr size_t kJoinedStreams = 3 * JoinedStores::kMostOutputs;
 
 /// Every cell belongs to exactly one window, and windows weigh the same.
 bool covers_once(const PoolPlan& p) {
@@ -36,10 +37,16 @@ bool joined(const PoolPlan& p, const PoolOperand& o) {
   return (o.c == each && o.x == each * inner) || (o.c == 0 && o.x == 0);
 }
 
-bool fits_along_x(const PoolPlan& p, bool large) {
+/// Rows of cells that are no whole cache lines are joined where that can be. Of 16 bits it costs more than pieces do.
+bool joins_rows(const PoolPlan& p, Isa isa) {
+  const int piece = p.streamed_piece(), least = bits_of(p.out[0].dtype) == 16 ? 16 : kCacheLine;
+  return piece < least && WindowKernel::joins(isa, p) && rows_follow(isa, p.out, p.g.src[2], p.g.src[1], false);
+}
+
+bool fits_along_x(const PoolPlan& p, Isa isa, bool large) {
   if (p.g.dst[2] * WindowKernel::inner_of(p) < kLeastElements || p.g.kernel[2] > kMostInterleaved) return false;
   // Rows that cannot be streamed go through tiles, which can.
-  if (large && p.streamed_piece() == 0) return false;
+  if (large && p.streamed_piece() == 0 && !joins_rows(p, isa)) return false;
   const auto fits = [&](int k) { return joined(p, p.in[static_cast<size_t>(k)]); };
   return (!p.maximum || fits(0)) && std::ranges::all_of(p.front_in, fits) && std::ranges::all_of(p.back_in, fits) &&
          std::ranges::all_of(p.out, [&](const PoolOperand& o) { return joined(p, o) && o.x != 0; });
@@ -47,23 +54,27 @@ bool fits_along_x(const PoolPlan& p, bool large) {
 
 }  // namespace
 
-bool WindowPool::fits(const Problem& problem) {
+bool WindowPool::fits(const Problem& problem, const Target& target) {
   const PoolPlan p(problem);
   const PoolGeometry& g = p.g;
   if (!covers_once(p) || p.tap_rows() * g.kernel[2] > kMostTaps || WindowKernel::streams_of(p) > kMostStreams)
     return false;
   if (p.indices >= 0 && !p.fits_indices()) return false;
-  if (WindowKernel::along_x(p) && !fits_along_x(p, exceeds_cache(problem))) return false;
+  if (WindowKernel::along_x(p) && !fits_along_x(p, target.isa, exceeds_cache(problem))) return false;
   // Cells of a window are reached by immediate numbers.
   const auto near = [&](const PoolOperand& o) { return std::abs(o.x) * g.kernel[2] < INT32_MAX / 2; };
   return std::ranges::all_of(p.in, near) && std::ranges::all_of(p.out, near);
 }
 
 WindowPool::WindowPool(const Problem& problem, const Target& target) : p_(problem) {
-  kernel_ = std::make_unique<const WindowKernel>(target.isa, p_, problem, 0);
+  kernel_ = std::make_unique<const WindowKernel>(target.isa, p_, problem, WindowStores());
   if (!exceeds_cache(problem)) return;
+  element_bytes_ = bits_of(p_.out[0].dtype) / 8;
+  together_ = JoinedStores::together(target.isa, element_bytes_);
+  joined_ = WindowKernel::along_x(p_) && joins_rows(p_, target.isa);
   const int piece = WindowKernel::along_x(p_) ? p_.streamed_piece() : p_.streams_cells(target.isa) ? kCacheLine : 0;
-  if (piece > 0) streaming_ = std::make_unique<const WindowKernel>(target.isa, p_, problem, piece);
+  const WindowStores stores{.piece = joined_ ? 0 : piece, .joined = joined_};
+  if (joined_ || piece > 0) streaming_ = std::make_unique<const WindowKernel>(target.isa, p_, problem, stores);
 }
 
 bool WindowPool::from_indices(const RunArgs& args) const {
@@ -92,7 +103,7 @@ void WindowPool::run_all(const RunArgs& args, std::atomic<int64_t>* found) const
 
 void WindowPool::run(const RunArgs& args, const WindowKernel& kernel, const Place& at, int32_t* counts) const {
   const PoolGeometry& g = p_.g;
-  std::array<const void*, kMostStreams> addresses;
+  std::array<const void*, kMostStreams + kJoinedStreams> addresses;
   size_t count = 0;
   const auto each_row = [&](auto add) {
     for (int64_t a = 0; a < g.kernel[0]; ++a)
@@ -119,7 +130,19 @@ void WindowPool::run(const RunArgs& args, const WindowKernel& kernel, const Plac
   each_row([&](int64_t z, int64_t y) {
     for (size_t o = 0; o < p_.out.size(); ++o) addresses[count++] = p_.out[o].at(args.out[o], at.n, at.c, z, y, 0);
   });
-  kernel({addresses.data(), WindowKernel::along_x(p_) ? at.rows : g.dst[2], counts});
+  WindowCall call{addresses.data(), WindowKernel::along_x(p_) ? at.rows : g.dst[2], counts};
+  if (!joined_ || &kernel != streaming_.get()) return kernel(call);
+  std::array<void*, JoinedStores::kMostOutputs> out;
+  for (size_t o = 0; o < p_.out.size(); ++o)
+    out[o] = const_cast<std::byte*>(p_.out[o].at(args.out[o], at.n, at.c, at.z * g.strides[0], at.y * g.strides[1], 0));
+  const JoinedCall rows({out.data(), p_.out.size()}, element_bytes_, together_, at.rows * g.strides[1] * g.src[2]);
+  for (size_t o = 0; o < p_.out.size(); ++o) {
+    const JoinedPlace& place = rows.places()[o];
+    for (std::byte* address : {place.current, place.next, place.rest}) addresses[count++] = address;
+  }
+  call.pending = rows.pending();
+  kernel(call);
+  rows.finish();
 }
 
 }  // namespace partita::jit

@@ -14,7 +14,7 @@ namespace partita::jit {
 class WindowPool {
  public:
   /// Gradients from indices: whether they fit if the windows are those of the plan.
-  static bool fits(const Problem& problem);
+  static bool fits(const Problem& problem, const Target& target);
   /// Throws Xbyak::Error where there is no memory for code.
   WindowPool(const Problem& problem, const Target& target);
   WindowPool(const WindowPool&) = delete;
@@ -38,6 +38,8 @@ class WindowPool {
 
   PoolPlan p_;
   std::unique_ptr<const WindowKernel> kernel_, streaming_;
+  bool joined_ = false;                       // how streaming_ stores
+  int64_t element_bytes_ = 0, together_ = 0;  // where rows are joined: of all results; elements at once
 };
 
 }  // namespace partita::jit

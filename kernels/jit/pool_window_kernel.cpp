@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code of whole windows: rdi call, rcx the group's first channel or element of windows, along x r9 its first element of
-// cells, r8 steps left, rax and rdx for a moment; the stack holds the operands' places. Vectors: the best tap, a tap,
-// (from indices: what was found) the winners' numbers, the gradients, source cells (AVX2: where the gradient will be)
-// or later both of them spread, then those of front and of back.
+// cells, r8 steps left, r10 waiting elements of joined rows, rax and rdx for a moment; the stack holds the operands'
+// places. Vectors: the best tap, a tap, (from indices: what was found) the winners' numbers, the gradients, source
+// cells (AVX2: where the gradient will be) or later both of them spread, then those of front and of back.
 #include "kernels/jit/pool_window_kernel.hpp"
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 
 #include "kernels/jit/channel_groups.hpp"
 #include "kernels/jit/pool_names.hpp"
@@ -21,6 +22,7 @@ using Xbyak::Ymm;
 using Xbyak::Zmm;
 
 constexpr int64_t kMostTogether = 4;
+constexpr size_t kPlaces = 3;  ///< of a joined result
 
 }  // namespace
 
@@ -29,9 +31,17 @@ size_t WindowKernel::streams_of(const PoolPlan& p) {
          static_cast<size_t>(p.tap_rows()) * (p.back_in.size() + p.out.size());
 }
 
-WindowKernel::WindowKernel(Isa isa, const PoolPlan& plan, const Problem& problem, int piece)
+/// Halves of 16-bit vectors are stored in pairs, which the loop over a row must not part.
+bool WindowKernel::joins(Isa isa, const PoolPlan& p) {
+  const bool narrow = isa == Isa::avx512 && bits_of(p.out[0].dtype) == 16,
+             looped = p.g.dst[2] > kMostTogether * lanes_of(isa);
+  return !p.maximum && !p.channel_last && p.g.kernel[0] == 1 && (!narrow || !looped || p.g.kernel[2] % 2 == 0) &&
+         p.out.size() <= (isa == Isa::avx512 ? JoinedStores::kMostOutputs : 1);
+}
+
+WindowKernel::WindowKernel(Isa isa, const PoolPlan& plan, const Problem& problem, const WindowStores& stores)
     : PoolCode(isa, plan),
-      streaming_(piece > 0),
+      streaming_(stores.piece > 0),
       along_x_(along_x(plan)),
       inner_(inner_of(plan)),
       whole_(along_x_ ? static_cast<int>(lanes() / inner_ * inner_) : lanes()),
@@ -39,13 +49,25 @@ WindowKernel::WindowKernel(Isa isa, const PoolPlan& plan, const Problem& problem
       winners_(search_registers()),
       gradients_(p_.maximum ? winners_ + together_ : 0),
       cells_(wide() ? gradients_ + together_ : gradients_) {
-  if (piece > 0 && piece < 64) stream_in_pieces(piece);
-  if (streaming_) fetch_in_turns();
+  if (stores.piece > 0 && stores.piece < 64) stream_in_pieces(stores.piece);
+  if (streaming_ || stores.joined) fetch_in_turns();
   add_streams();
   int taken = gradients_ + together_;
+  if (stores.joined) {
+    std::vector<Dtype> results;
+    for (const PoolOperand& o : p_.out) results.push_back(o.dtype);
+    const auto places = static_cast<int>(8 * streams_of(p_));
+    joined_.emplace(static_cast<Emitter&>(*this), results, taken, r10d, rsp + places);
+    taken += JoinedStores::registers(*this, results.size());
+    for (size_t k = 0; k < kPlaces * results.size(); ++k) add_stream(0);
+  }
   if (p_.maximum && interleaved() && wide()) taken += spreads_once() ? 2 * cells_together() : static_cast<int>(width());
+  const auto steps = [&](Body& front, Body& back) { emit_steps(front, back); };
+  const auto tables = [&] {
+    if (joined_) joined_->emit_tables();
+  };
   entry_ = reinterpret_cast<void (*)(const WindowCall*)>(
-      reinterpret_cast<uintptr_t>(emit_all(problem, taken, [&](Body& front, Body& back) { emit_steps(front, back); })));
+      reinterpret_cast<uintptr_t>(emit_all(problem, taken, steps, tables)));
 }
 
 /// Rows that are stored one after the other make whole cache lines, wherever they begin.
@@ -82,6 +104,10 @@ void WindowKernel::emit_steps(Body& front, Body& back) {
     mov(rax, ptr[rdi + offsetof(WindowCall, counts)]);
     vmovups(vec(kBest), ptr[rax]);
   }
+  if (joined_) {
+    mov(r10, ptr[rdi + offsetof(WindowCall, pending)]);
+    joined_->emit_start();
+  }
   align(16);
   L(step);
   const auto groups = [&](int64_t first, int64_t end) {
@@ -96,10 +122,14 @@ void WindowKernel::emit_steps(Body& front, Body& back) {
   if (p_.maximum || !along_x_)
     groups(0, tap_rows());
   else
-    for (int64_t row = 0; row < tap_rows(); ++row) groups(row, row + 1);
+    for (int64_t row = 0; row < tap_rows(); ++row) {
+      groups(row, row + 1);
+      if (joined_) joined_->emit_row_end(p_.g.src[2]);
+    }
   advance_streams();
   dec(r8);
   jnz(step, T_NEAR);
+  if (joined_) joined_->emit_finish();
   if (!from_indices()) return;
   mov(rax, ptr[rdi + offsetof(WindowCall, counts)]);
   vmovups(ptr[rax], vec(kBest));
@@ -117,8 +147,11 @@ void WindowKernel::emit_gradients(Body& front, const Group& group) {
 }
 
 /// A row of cells of each window. A cell's vectors are stored one after the other, so that 16-bit results make whole
-/// cache lines.
+/// cache lines; joined rows in the order of memory.
 void WindowKernel::emit_cells(Body& back, const Group& group, int64_t row) {
+  for (int v = 0; joined_ && v < group.vectors; ++v)
+    for (int64_t cell = 0; cell < width() && cells_of(group, cell, v) > 0; ++cell) emit_cell(back, group, row, cell, v);
+  if (joined_) return;
   for (int64_t cell = 0; cell < width(); ++cell)
     for (int v = 0; v < group.vectors; ++v)
       if (cells_of(group, cell, v) > 0) emit_cell(back, group, row, cell, v);
@@ -214,6 +247,8 @@ void WindowKernel::emit_cell(Body& back, const Group& group, int64_t row, int64_
     const auto k = static_cast<size_t>(lane.imm);
     const PoolOperand& o = p_.out[k];
     const int count = cells_of(group, cell, vector);
+    if (joined_)
+      return joined_->emit_store(k, value, lane.flag, vector * width() + cell, ends_row(group, cell, vector), count);
     mov(rdx, slot(out_stream(row, k)));
     store(value, o.dtype, lane.flag, cells_at(o, cell, vector), count, streaming_ && (along_x_ || count == lanes()));
   };
@@ -303,6 +338,13 @@ RegExp WindowKernel::cells_at(const PoolOperand& o, int64_t cell, int vector) co
                       : rdx + r9 * each + static_cast<int>((vector * whole_ * width() + cell * lanes()) * each);
   const RegExp place = rdx + static_cast<int>(cell * o.x);
   return repeats(o) ? place : place + rcx * each + vector * lanes() * each;
+}
+
+/// Whether the vector is the row's last one. Groups of a loop are whole in every sense, the last one, too.
+bool WindowKernel::ends_row(const Group& group, int64_t cell, int vector) const {
+  const bool looped = elements() > int64_t{together_} * whole_;
+  if (looped && group.vectors == together_ && group.last == whole_) return false;
+  return vector + 1 == group.vectors && (cell + 1 == width() || cells_of(group, cell + 1, vector) == 0);
 }
 
 int WindowKernel::cells_of(const Group& group, int64_t cell, int vector) const {

@@ -2,31 +2,43 @@
 // WindowKernel: machine code for gradients of poolings whose windows cover every cell exactly once, also from indices.
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "kernels/jit/joined_stores.hpp"
 #include "kernels/jit/pool_code.hpp"
 
 namespace partita::jit {
 
 struct WindowCall {
   /// Addresses at the first window, tap row by tap row where cells are meant: for a maximum the source, or the indices
-  /// and the one of the first cell; operands of front; those of back; results.
+  /// and the one of the first cell; operands of front; those of back; results; where rows are joined, the results'
+  /// JoinedPlaces.
   const void* const* addresses;
   int64_t steps;              ///< along x: rows of windows; else windows of a row
   int32_t* counts = nullptr;  ///< from indices, of each lane: to how many cells' windows this adds
+  int64_t pending = 0;        ///< where rows are joined: elements before the first one that share its vector
+};
+
+/// How results go past the caches: in pieces of so many bytes (0: they do not), or rows joined.
+struct WindowStores {
+  int piece = 0;
+  bool joined = false;
 };
 
 /// Channel-last: a row of windows, vectors of channels. Channel-first and with few channels: rows of windows, vectors
 /// along x, whose cells are as many vectors as a window is wide.
 class WindowKernel : private PoolCode {
  public:
-  /// `piece`: bytes that streamed stores write at once, 0: nothing is streamed. Throws Xbyak::Error where there is no
-  /// memory for code.
-  WindowKernel(Isa isa, const PoolPlan& plan, const Problem& problem, int piece);
+  /// Throws Xbyak::Error where there is no memory for code.
+  WindowKernel(Isa isa, const PoolPlan& plan, const Problem& problem, const WindowStores& stores);
   void operator()(const WindowCall& call) const { entry_(&call); }
 
-  /// Addresses that a call of the plan's kernel takes.
+  /// Addresses that a call of the plan's kernel takes, those of joined results not counted.
   static size_t streams_of(const PoolPlan& plan);
+  /// Whether rows of cells can be joined as far as the kernel is concerned: each is made from its first cell to its
+  /// last, before the next one.
+  static bool joins(Isa isa, const PoolPlan& plan);
   static bool along_x(const PoolPlan& plan) { return !plan.channel_last || plan.g.channels < kLeastChannels; }
   /// Along x: elements beside each other that belong to one cell.
   static int64_t inner_of(const PoolPlan& plan) { return plan.channel_last ? plan.g.channels : 1; }
@@ -53,6 +65,7 @@ class WindowKernel : private PoolCode {
                   int vector);
   Xbyak::RegExp cells_at(const PoolOperand& o, int64_t cell, int vector) const;
   int cells_of(const Group& group, int64_t cell, int vector) const;
+  bool ends_row(const Group& group, int64_t cell, int vector) const;
   int cells_together() const { return static_cast<int>(width()) * together_; }
   std::vector<int32_t> windows_of(int64_t cell) const;
   std::vector<int32_t> taps_of(int64_t row, int64_t cell) const;
@@ -85,6 +98,7 @@ class WindowKernel : private PoolCode {
   int together_;                     // vectors of a group
   int winners_, gradients_, cells_;  // first registers: numbers of winning taps; gradients; cells, and what is spread
   bool counted_ = false;             // what the cell's vector found
+  std::optional<JoinedStores> joined_;
   void (*entry_)(const WindowCall*) = nullptr;
 };
 

@@ -178,7 +178,7 @@ TEST(pool_gather, whole_windows_take_their_gradients_from_indices) {
       Random random(seed);
       Gradient gradient = random_whole_windows(random);
       SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(gradient.problem)));
-      EXPECT_TRUE(jit::WindowPool::fits(gradient.problem));
+      EXPECT_TRUE(jit::WindowPool::fits(gradient.problem, {.isa = isa}));
       expect_gradients(std::move(gradient), isa, random);
       if (HasFatalFailure()) return;
     }

@@ -92,7 +92,7 @@ TEST(pool_period, gradients_are_those_of_the_reference) {
         const Problem p = problem_of(random.pick({Dtype::f32, Dtype::bf16, Dtype::f16}),
                                      random_sizes(random, channel_last), channel_last);
         SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
-        fitting += fits(p, channel_last) && !jit::WindowPool::fits(p);
+        fitting += fits(p, channel_last) && !jit::WindowPool::fits(p, {.isa = isa});
         const auto in = buffers(p, random);
         const Kernel* row = generated_row(p.step, isa);
         ASSERT_NE(row, nullptr);

@@ -15,6 +15,7 @@
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"
 #include "tests/support/kernel_run.hpp"
+#include "tests/support/large_results.hpp"
 #include "tests/support/random_windows.hpp"
 
 namespace partita::test {
@@ -66,7 +67,7 @@ TEST(pool_window, gradients_are_those_of_the_reference) {
       Random random(seed);
       const Problem p = whole_windows(random.pick({Dtype::f32, Dtype::bf16, Dtype::f16}), any_kind(random), random);
       SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
-      ASSERT_TRUE(jit::WindowPool::fits(p));
+      ASSERT_TRUE(jit::WindowPool::fits(p, {.isa = isa}));
       std::vector<Buffer> in;
       for (const TensorDesc& desc : p.in) in.push_back(random_buffer(desc, random));
       if (p.in.size() > 1 && random.coin())
@@ -161,7 +162,7 @@ TEST(pool_window, streamed_pieces_make_whole_rows) {
               for (int64_t row : {0, 1}) addresses.push_back(static_cast<std::byte*>(in[0].data()) + row * row_bytes);
             addresses.push_back(in.back().data());
             for (int64_t row : {0, 1}) addresses.push_back(out + row * row_bytes);
-            jit::WindowKernel(isa, plan, p, piece)({addresses.data(), kRows});
+            jit::WindowKernel(isa, plan, p, {.piece = piece})({addresses.data(), kRows});
           };
           struct alignas(64) Line {
             std::array<std::byte, 64> bytes;
@@ -174,6 +175,49 @@ TEST(pool_window, streamed_pieces_make_whole_rows) {
         }
 }
 
+/// Rows of averages' gradients that are no whole cache lines.
+TEST(pool_window, joined_rows_have_the_bits_of_stores_through_the_caches) {
+  const int64_t least = large_bytes();
+  if (least == 0) GTEST_SKIP() << "the last-level cache is very large";
+  for (const Isa isa : generated_isas())
+    for (uint64_t seed = 1; seed <= 24; ++seed) {
+      Random random(seed);
+      const Dtype dtype = random.pick({Dtype::f32, Dtype::bf16, Dtype::f16});
+      Geometry g;
+      const int64_t axes = random.whole(1, 2);
+      for (int64_t i = 0; i < axes; ++i) {
+        g.kernel.push_back(random.whole(2, 3));
+        g.narrow.push_back(i + 1 < axes ? random.whole(1, 6) : random.pick<int64_t>({9, 14, 16, 28, 48, 49, 75, 90}));
+        g.wide.push_back(g.kernel.back() * g.narrow.back());
+      }
+      g.strides = g.kernel;
+      g.dilations = std::vector<int64_t>(g.kernel.size(), 1);
+      g.pads_begin = g.pads_end = std::vector<int64_t>(g.kernel.size(), 0);
+      Problem p = problem_for(StepKind::pool_backward, OpKind::AvgPoolBackward);
+      p.attrs = window_attrs(g, /*channel_last=*/false);
+      p.attrs.set(Attr::kernel, g.kernel);
+      p.attrs.set(Attr::exclude_pad, true);
+      constexpr int64_t kChannels = 37;
+      int64_t item = kChannels * bits_of(dtype) / 8;
+      for (const int64_t wide : g.wide) item *= wide;
+      const int64_t batch = least / item + 2;
+      p.in = {dense_desc(dtype, activation_dims(batch, kChannels, g.narrow, false))};
+      p.out = {dense_desc(dtype, activation_dims(batch, kChannels, g.wide, false))};
+      if (random.coin()) {  // another gradient is added, and the sum is stored twice
+        p.ports_in = p.ports_out = 1;
+        p.in.push_back(p.out[0]);
+        p.out.push_back(p.out[0]);
+        ExprBuilder back(p.back);
+        const auto sum = back.add(back.skeleton(), back.load(1));
+        back.store(0, sum);
+        back.store(1, sum);
+      }
+      SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
+      expect_same_bits(isa, p);
+      if (HasFailure()) return;
+    }
+}
+
 /// Windows that overlap, leave cells out or hang over go another way.
 TEST(pool_window, other_windows_do_not_fit) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
@@ -182,7 +226,8 @@ TEST(pool_window, other_windows_do_not_fit) {
     const Problem whole = whole_windows(Dtype::f32, kind, random);
     SCOPED_TRACE(str("seed ", seed, ": ", text_of(whole)));
     const size_t axes = static_cast<size_t>(whole.out[0].dims.size()) - 2;
-    ASSERT_TRUE(jit::WindowPool::fits(whole));
+    const Target target{.isa = machine_isa()};
+    ASSERT_TRUE(jit::WindowPool::fits(whole, target));
     for (const Attr attr : {Attr::kernel, Attr::strides, Attr::pads_begin}) {
       Problem p = whole;
       std::vector<int64_t> list(axes);
@@ -191,7 +236,7 @@ TEST(pool_window, other_windows_do_not_fit) {
         list[i] = given[static_cast<int>(i)] + 1;
       }
       p.attrs.set(attr, list);
-      EXPECT_FALSE(jit::WindowPool::fits(p)) << static_cast<int>(attr);
+      EXPECT_FALSE(jit::WindowPool::fits(p, target)) << static_cast<int>(attr);
     }
   }
 }
