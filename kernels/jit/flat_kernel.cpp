@@ -8,6 +8,7 @@
 #include <array>
 #include <bit>
 
+#include "kernels/jit/frame.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
 
@@ -50,58 +51,49 @@ FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int i
   Body body(*this, lanes, {0, registers, rsp + spill_at},
             [&](int operand) { return !shape.in[static_cast<size_t>(operand)].steps; });
 
-  const std::array saved = {rbx, r12, r13, r14, r15};
-  push(rbp);
-  mov(rbp, rsp);
-  for (const Reg64& r : saved) push(r);
-  sub(rsp, spill_at + body.spill_slots() * 64);
-  and_(rsp, -64);
-  for (size_t k = 0; k < addresses_.size(); ++k) {
-    const bool input = k < shape.in.size();
-    if (k == 0 && input) mov(rsi, ptr[rdi + offsetof(RowCall, in)]);
-    if (k == shape.in.size()) mov(rsi, ptr[rdi + offsetof(RowCall, out)]);
-    if (operand(k).place >= 0) continue;
-    const Reg64 to = addresses_[k].value_or(rax);
-    mov(to, ptr[rsi + 8 * static_cast<int>(input ? k : k - shape.in.size())]);
-    if (!addresses_[k]) mov(ptr[rsp + 8 * static_cast<int>(k)], rax);
-  }
-  mov(r8, ptr[rdi + offsetof(RowCall, rows)]);
-  if (joined_) {
-    mov(rsi, ptr[rdi + offsetof(RowCall, joined)]);
-    for (size_t k = joined_at; k < slots; ++k) {
-      mov(rax, ptr[rsi + 8 * static_cast<int>(k - joined_at)]);
-      mov(ptr[rsp + 8 * static_cast<int>(k)], rax);
+  emit_in_frame(*this, {rbx, r12, r13, r14, r15}, spill_at + body.spill_slots() * 64, [&] {
+    for (size_t k = 0; k < addresses_.size(); ++k) {
+      const bool input = k < shape.in.size();
+      if (k == 0 && input) mov(rsi, ptr[rdi + offsetof(RowCall, in)]);
+      if (k == shape.in.size()) mov(rsi, ptr[rdi + offsetof(RowCall, out)]);
+      if (operand(k).place >= 0) continue;
+      const Reg64 to = addresses_[k].value_or(rax);
+      mov(to, ptr[rsi + 8 * static_cast<int>(input ? k : k - shape.in.size())]);
+      if (!addresses_[k]) mov(ptr[rsp + 8 * static_cast<int>(k)], rax);
     }
-    mov(r15, ptr[rdi + offsetof(RowCall, pending)]);
-    joined_->emit_start();
-  }
-  body.emit_constants();
+    mov(r8, ptr[rdi + offsetof(RowCall, rows)]);
+    if (joined_) {
+      mov(rsi, ptr[rdi + offsetof(RowCall, joined)]);
+      for (size_t k = joined_at; k < slots; ++k) {
+        mov(rax, ptr[rsi + 8 * static_cast<int>(k - joined_at)]);
+        mov(ptr[rsp + 8 * static_cast<int>(k)], rax);
+      }
+      mov(r15, ptr[rdi + offsetof(RowCall, pending)]);
+      joined_->emit_start();
+    }
+    body.emit_constants();
 
-  Xbyak::Label row, single, done;
-  align(16);
-  L(row);
-  if (rows_together_ > 1) {
-    cmp(r8, rows_together_);
-    jl(single, T_NEAR);
-    emit_rows_together(body);
-    sub(r8, rows_together_);
-    jnz(row, T_NEAR);
-    jmp(done, T_NEAR);
-    L(single);
-  }
-  joined_ ? emit_joined_row(body) : emit_row(body);
-  for (size_t k = 0; k < addresses_.size(); ++k) advance(k);
-  dec(r8);
-  jnz(rows_together_ > 1 ? single : row, T_NEAR);
+    Xbyak::Label row, single, done;
+    align(16);
+    L(row);
+    if (rows_together_ > 1) {
+      cmp(r8, rows_together_);
+      jl(single, T_NEAR);
+      emit_rows_together(body);
+      sub(r8, rows_together_);
+      jnz(row, T_NEAR);
+      jmp(done, T_NEAR);
+      L(single);
+    }
+    joined_ ? emit_joined_row(body) : emit_row(body);
+    for (size_t k = 0; k < addresses_.size(); ++k) advance(k);
+    dec(r8);
+    jnz(rows_together_ > 1 ? single : row, T_NEAR);
 
-  L(done);
-  if (joined_) joined_->emit_finish();
-  if (shape.streaming && shape.fenced) sfence();
-  vzeroupper();
-  lea(rsp, ptr[rbp - 8 * static_cast<int>(saved.size())]);
-  for (size_t k = saved.size(); k-- > 0;) pop(saved[k]);
-  pop(rbp);
-  ret();
+    L(done);
+    if (joined_) joined_->emit_finish();
+    if (shape.streaming && shape.fenced) sfence();
+  });
   emit_constants();
   if (joined_) joined_->emit_tables();
   entry_ = reinterpret_cast<void (*)(const RowCall*)>(reinterpret_cast<uintptr_t>(finish()));

@@ -10,12 +10,12 @@
 #include "kernels/jit/pool_average_first.hpp"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 
 #include "kernels/jit/channel_groups.hpp"
 #include "kernels/jit/expand.hpp"
 #include "kernels/jit/flat_kernel.hpp"
+#include "kernels/jit/frame.hpp"
 #include "kernels/jit/pool_walk.hpp"
 #include "src/base/dtype.hpp"
 
@@ -66,26 +66,15 @@ AverageFirstKernel::AverageFirstKernel(Isa isa, const AveragePlan& plan, const P
   Body front(*this, expanded_front(p_.front, problem, isa), {taken, front_end, rsp + spill_at}, never);
   const int back_at = spill_at + front.spill_slots() * 64;
   Body back(*this, expanded(p_.back, problem, isa), {back_first, end, rsp + back_at}, never);
-  if (joins) {
-    std::vector<Dtype> types;
-    for (const PoolOperand& o : p_.out) types.push_back(o.dtype);
-    joined_.emplace(static_cast<Emitter&>(*this), types, end, r15d, rsp + static_cast<int>(8 * joined_slot()));
-  }
-  push(rbp);
-  mov(rbp, rsp);
-  const std::array saved = {rbx, r12, r13, r14, r15};
-  for (const auto& reg : saved) push(reg);
-  sub(rsp, back_at + back.spill_slots() * 64);
-  and_(rsp, -64);
-  emit_start();
-  if (wide()) start_bodies({&front, &back});
-  emit_planes(front, back);
-  if (joins) joined_->emit_finish();
-  vzeroupper();
-  lea(rsp, ptr[rbp - 8 * static_cast<int>(saved.size())]);
-  for (size_t k = saved.size(); k-- > 0;) pop(saved[k]);
-  pop(rbp);
-  ret();
+  if (joins)
+    joined_.emplace(static_cast<Emitter&>(*this), types_of(p_.out), end, r15d,
+                    rsp + static_cast<int>(8 * joined_slot()));
+  emit_in_frame(*this, {rbx, r12, r13, r14, r15}, back_at + back.spill_slots() * 64, [&] {
+    emit_start();
+    if (wide()) start_bodies({&front, &back});
+    emit_planes(front, back);
+    if (joins) joined_->emit_finish();
+  });
   emit_constants();
   if (joins) joined_->emit_tables();
   if (p_.adaptive) emit_adaptive_table();

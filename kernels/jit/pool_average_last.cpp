@@ -13,6 +13,7 @@
 #include "kernels/jit/channel_groups.hpp"
 #include "kernels/jit/expand.hpp"
 #include "kernels/jit/flat_kernel.hpp"
+#include "kernels/jit/frame.hpp"
 #include "kernels/jit/pool_walk.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/threads.hpp"
@@ -48,23 +49,15 @@ AverageLastKernel::AverageLastKernel(Isa isa, const AveragePlan& plan, const Pro
   Body front(*this, expanded_front(p_.front, problem, isa), {taken, middle, rsp + spill_at}, never);
   const int back_at = spill_at + front.spill_slots() * 64;
   Body back(*this, expanded(p_.back, problem, isa), {middle, value_registers(), rsp + back_at}, never);
-  push(rbp);
-  mov(rbp, rsp);
-  for (const auto& reg : {rbx, r12, r13}) push(reg);
-  sub(rsp, back_at + back.spill_slots() * 64);
-  and_(rsp, -64);
-  emit_slots();
-  const BodyHooks none;
-  front.emit_constants();
-  back.emit_constants();
-  front.emit_row_values(none);
-  back.emit_row_values(none);
-  emit_cells(front, back);
-  vzeroupper();
-  lea(rsp, ptr[rbp - 24]);
-  for (const auto& reg : {r13, r12, rbx}) pop(reg);
-  pop(rbp);
-  ret();
+  emit_in_frame(*this, {rbx, r12, r13}, back_at + back.spill_slots() * 64, [&] {
+    emit_slots();
+    const BodyHooks none;
+    front.emit_constants();
+    back.emit_constants();
+    front.emit_row_values(none);
+    back.emit_row_values(none);
+    emit_cells(front, back);
+  });
   emit_constants();
   entry_ = reinterpret_cast<void (*)(const AverageLastCall*)>(reinterpret_cast<uintptr_t>(finish()));
 }

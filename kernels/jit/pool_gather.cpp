@@ -13,6 +13,7 @@
 
 #include "kernels/jit/channel_groups.hpp"
 #include "kernels/jit/flat_kernel.hpp"
+#include "kernels/jit/frame.hpp"
 #include "src/base/dtype.hpp"
 
 namespace partita::jit {
@@ -39,44 +40,35 @@ GatherKernel::GatherKernel(Isa isa, const GatherShape& shape) : Emitter(isa), sh
   const int back_at = spill_at + front.spill_slots() * 64;
   Body back(*this, shape.back, {middle, value_registers(), rsp + back_at}, never);
 
-  const std::array saved = {rbx, r12, r13, r14, r15};
-  push(rbp);
-  mov(rbp, rsp);
-  for (const Reg64& r : saved) push(r);
-  sub(rsp, back_at + back.spill_slots() * 64);
-  and_(rsp, -64);
-  for (size_t k = 0; k < shape.back_in.size() + shape.out.size(); ++k) {
-    const bool input = k < shape.back_in.size();
-    if (!shape.stores) break;
-    mov(rax, ptr[rdi + (input ? offsetof(GatherCall, in) : offsetof(GatherCall, out))]);
-    mov(rax, ptr[rax + 8 * static_cast<int>(input ? k : k - shape.back_in.size())]);
-    mov(ptr[slot(k)], rax);
-  }
-  mov(rbx, ptr[rdi + offsetof(GatherCall, steps)]);
-  mov(r12, ptr[rdi + offsetof(GatherCall, columns)]);
-  mov(r13, ptr[rdi + offsetof(GatherCall, cells)]);
-  mov(r14, ptr[rdi + offsetof(GatherCall, name)]);
-  broadcast_bits(vec(counts_), 0);
-  if (wide()) vpternlogd(vec(ones_), vec(ones_), vec(ones_), 0xff);
-  BodyHooks none;
-  front.emit_constants();
-  back.emit_constants();
-  front.emit_row_values(none);
-  back.emit_row_values(none);
-  emit_cells(front, back);
-  sub(rsp, 64);
-  vmovups(ptr[rsp], vec(counts_));
-  xor_(eax, eax);
-  for (int l = 0; l < lanes(); ++l) {
-    mov(edx, dword[rsp + 4 * l]);
-    add(rax, rdx);
-  }
-  add(qword[rdi + offsetof(GatherCall, found)], rax);
-  vzeroupper();
-  lea(rsp, ptr[rbp - 8 * static_cast<int>(saved.size())]);
-  for (size_t k = saved.size(); k-- > 0;) pop(saved[k]);
-  pop(rbp);
-  ret();
+  emit_in_frame(*this, {rbx, r12, r13, r14, r15}, back_at + back.spill_slots() * 64, [&] {
+    for (size_t k = 0; k < shape.back_in.size() + shape.out.size(); ++k) {
+      const bool input = k < shape.back_in.size();
+      if (!shape.stores) break;
+      mov(rax, ptr[rdi + (input ? offsetof(GatherCall, in) : offsetof(GatherCall, out))]);
+      mov(rax, ptr[rax + 8 * static_cast<int>(input ? k : k - shape.back_in.size())]);
+      mov(ptr[slot(k)], rax);
+    }
+    mov(rbx, ptr[rdi + offsetof(GatherCall, steps)]);
+    mov(r12, ptr[rdi + offsetof(GatherCall, columns)]);
+    mov(r13, ptr[rdi + offsetof(GatherCall, cells)]);
+    mov(r14, ptr[rdi + offsetof(GatherCall, name)]);
+    broadcast_bits(vec(counts_), 0);
+    if (wide()) vpternlogd(vec(ones_), vec(ones_), vec(ones_), 0xff);
+    BodyHooks none;
+    front.emit_constants();
+    back.emit_constants();
+    front.emit_row_values(none);
+    back.emit_row_values(none);
+    emit_cells(front, back);
+    sub(rsp, 64);
+    vmovups(ptr[rsp], vec(counts_));
+    xor_(eax, eax);
+    for (int l = 0; l < lanes(); ++l) {
+      mov(edx, dword[rsp + 4 * l]);
+      add(rax, rdx);
+    }
+    add(qword[rdi + offsetof(GatherCall, found)], rax);
+  });
   emit_constants();
   align(32);
   L(valid_);

@@ -44,6 +44,12 @@ bool same_weights(const PoolGeometry& g, int i, float& weight) {
 
 }  // namespace
 
+std::vector<Dtype> types_of(const std::vector<PoolOperand>& operands) {
+  std::vector<Dtype> types;
+  for (const PoolOperand& o : operands) types.push_back(o.dtype);
+  return types;
+}
+
 bool rows_follow(Isa isa, const std::vector<PoolOperand>& out, int64_t row, int64_t rows, bool planes) {
   const PoolOperand& first = out[0];
   const int64_t each = bits_of(first.dtype) / 8, vector = JoinedStores::together(isa, each) * each;

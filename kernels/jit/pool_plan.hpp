@@ -104,6 +104,7 @@ struct PoolPlan {
   int32_t first_tap_of(int64_t z, int64_t y) const;
 };
 
+std::vector<Dtype> types_of(const std::vector<PoolOperand>& operands);
 /// Whether JoinedStores may write the rows of results, `rows` of `row` elements in a plane: these, and where a call
 /// writes several planes those too, follow each other in all results, which have elements of one size and start at the
 /// same place of a vector.

@@ -54,12 +54,10 @@ WindowKernel::WindowKernel(Isa isa, const PoolPlan& plan, const Problem& problem
   add_streams();
   int taken = gradients_ + together_;
   if (stores.joined) {
-    std::vector<Dtype> results;
-    for (const PoolOperand& o : p_.out) results.push_back(o.dtype);
     const auto places = static_cast<int>(8 * streams_of(p_));
-    joined_.emplace(static_cast<Emitter&>(*this), results, taken, r10d, rsp + places);
-    taken += JoinedStores::registers(*this, results.size());
-    for (size_t k = 0; k < kPlaces * results.size(); ++k) add_stream(0);
+    joined_.emplace(static_cast<Emitter&>(*this), types_of(p_.out), taken, r10d, rsp + places);
+    taken += JoinedStores::registers(*this, p_.out.size());
+    for (size_t k = 0; k < kPlaces * p_.out.size(); ++k) add_stream(0);
   }
   if (p_.maximum && interleaved() && wide()) taken += spreads_once() ? 2 * cells_together() : static_cast<int>(width());
   const auto steps = [&](Body& front, Body& back) { emit_steps(front, back); };

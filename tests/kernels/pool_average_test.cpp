@@ -49,15 +49,7 @@ TEST(pool_average, large_results_have_the_bits_of_stores_through_the_caches) {
       Random random(seed);
       const Dtype dtype = random.pick({Dtype::f32, Dtype::bf16, Dtype::f16});
       Problem p = large_average(bytes, dtype, random.coin(), random);
-      if (random.coin()) {  // another gradient is added, and the sum is stored twice
-        p.ports_in = p.ports_out = 1;
-        p.in.push_back(p.out[0]);
-        p.out.push_back(p.out[0]);
-        ExprBuilder back(p.back);
-        const auto sum = back.add(back.skeleton(), back.load(1));
-        back.store(0, sum);
-        back.store(1, sum);
-      }
+      if (random.coin()) add_and_store_twice(p);
       SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
       expect_same_bits(isa, p);
       if (HasFailure()) return;

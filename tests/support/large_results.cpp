@@ -28,6 +28,16 @@ int64_t large_bytes() {
   return 0;
 }
 
+void add_and_store_twice(Problem& p) {
+  p.ports_in = p.ports_out = 1;
+  p.in.push_back(p.out[0]);
+  p.out.push_back(p.out[0]);
+  ExprBuilder back(p.back);
+  const auto sum = back.add(back.skeleton(), back.load(1));
+  back.store(0, sum);
+  back.store(1, sum);
+}
+
 void expect_same_bits(Isa isa, const Problem& p) {
   const Kernel* generated = generated_row(p.step, isa);
   ASSERT_NE(generated, nullptr);

@@ -9,6 +9,9 @@ namespace partita::test {
 /// The least size of a result that goes past the caches; 0 where that is too large for a test.
 int64_t large_bytes();
 
+/// To a gradient of one input and one result: another gradient is added, and the sum is stored twice.
+void add_and_store_twice(Problem& p);
+
 /// Runs the generated row with results at the start of a cache line, which may go past the caches, and beside it, which
 /// may not; both must be the same bits. Inputs are bits that are numbers between 2^-15 and 2^-7 in every type.
 void expect_same_bits(Isa isa, const Problem& problem);
