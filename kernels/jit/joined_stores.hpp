@@ -19,6 +19,8 @@ struct JoinedPlace {
 class JoinedStores {
  public:
   static constexpr size_t kMostOutputs = 4;
+  /// Fewer where registers are few.
+  static size_t most_outputs(Isa isa) { return isa == Isa::avx512 ? kMostOutputs : 2; }
 
   /// Elements of `bytes` bytes that are stored at once: a cache line where the machine can shift such elements.
   static int64_t together(Isa isa, int64_t bytes) { return isa != Isa::avx512 ? 8 : bytes == 2 ? 32 : 16; }

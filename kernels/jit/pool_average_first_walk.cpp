@@ -12,7 +12,7 @@
 namespace partita::jit {
 namespace {
 
-constexpr size_t kMostOperands = 32, kMostJoinedNarrow = 2;  ///< the latter for want of registers
+constexpr size_t kMostOperands = 32;
 constexpr int64_t kMostWidth = 1 << 14, kMostTerms = 64;
 constexpr int64_t kMostAdaptiveWidth = 1 << 12;  ///< the table of their windows stays in the second-level cache
 constexpr int64_t kUnitElements = 1 << 13;       ///< of a call: what calls share with their neighbours stays small
@@ -47,8 +47,7 @@ AverageFirstPool::AverageFirstPool(const Problem& problem, const Target& target)
   kernel_ = std::make_unique<const AverageFirstKernel>(target.isa, p_, problem, AverageFirstStores::plain);
   if (!exceeds_cache(problem)) return;
   joined_ = !aligned_rows();
-  const bool many = target.isa != Isa::avx512 && p_.out.size() > kMostJoinedNarrow;
-  if (joined_ && (many || !rows_follow(target.isa, p_.out, p_.g.src[2], p_.rows(), planes_ > 1))) return;
+  if (joined_ && !rows_follow(target.isa, p_.out, p_.g.src[2], p_.rows(), planes_ > 1)) return;
   streaming_ = std::make_unique<const AverageFirstKernel>(
       target.isa, p_, problem, joined_ ? AverageFirstStores::joined : AverageFirstStores::streaming);
 }

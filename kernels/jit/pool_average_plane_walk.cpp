@@ -11,8 +11,7 @@
 namespace partita::jit {
 namespace {
 
-constexpr size_t kMostOperands = 32, kMostJoinedNarrow = 2;  ///< the latter for want of registers
-constexpr size_t kMostMoves = 32;
+constexpr size_t kMostOperands = 32, kMostMoves = 32;
 constexpr int64_t kMostMove = 64, kMostLanes = 16;
 constexpr int64_t kLeastSize = 16, kMostSize = 1 << 14;  ///< of a plane, which is in the nearest caches three times
 constexpr int64_t kUnitElements = 1 << 15;  ///< of a call: what calls share with their neighbours stays small
@@ -34,14 +33,12 @@ bool has_planes(const Problem& problem) {
 
 AveragePlanes::AveragePlanes(const Problem& problem)
     : AveragePlan(problem), backward(problem.step == StepKind::pool_backward), moves_x(moves(2)), moves_y(moves(1)) {
-  std::vector<float> all;
+  if (same_along_x && same_along_rows) return;
   for (int64_t y = 0; y < g.src[1]; ++y)
     for (int64_t x = 0; x < g.src[2]; ++x) {
       const double divisor = g.divisor({0, y, x});
-      all.push_back(divisor == 0 ? 0.0f : static_cast<float>(1.0 / divisor));
+      weights.push_back(divisor == 0 ? 0.0f : static_cast<float>(1.0 / divisor));
     }
-  weight = all[0];
-  if (std::ranges::any_of(all, [&](float w) { return w != weight; })) weights = std::move(all);
 }
 
 /// A gradient's cell lies under the windows that start before it.
@@ -95,8 +92,7 @@ AveragePlanePool::AveragePlanePool(const Problem& problem, const Target& target)
     return std::ranges::all_of(std::array{o.offset, o.n, o.c}, [&](int64_t at) { return at % vector == 0; });
   };
   joined_ = !std::ranges::all_of(p_.out, on_vectors);
-  const bool many = target.isa != Isa::avx512 && p_.out.size() > kMostJoinedNarrow;
-  if (joined_ && (many || !rows_follow(target.isa, p_.out, p_.width(), p_.g.src[1], planes_ > 1))) return;
+  if (joined_ && !rows_follow(target.isa, p_.out, p_.width(), p_.g.src[1], planes_ > 1)) return;
   streaming_ =
       std::make_unique<const AveragePlaneKernel>(target.isa, p_, problem, joined_ ? Stores::joined : Stores::streaming);
 }

@@ -15,7 +15,6 @@ namespace {
 constexpr int64_t kMostTaps = 36;
 constexpr int64_t kLeastElements = 8;  ///< channels, or windows along x
 constexpr size_t kMostStreams = 96;
-constexpr size_t kMostJoinedNarrow = 2;  ///< results, where registers are few
 
 bool is_float(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::f16; }
 
@@ -48,8 +47,7 @@ bool fits_operands(const PoolPlan& p) {
 bool maxima_follow(const PoolPlan& p, Isa isa) {
   std::vector<PoolOperand> maxima = p.out;
   maxima.erase(maxima.begin() + IndexKernel::kIndices);
-  const size_t most = isa == Isa::avx512 ? JoinedStores::kMostOutputs : kMostJoinedNarrow;
-  return maxima.size() <= most && rows_follow(isa, maxima, p.g.dst[2], p.g.dst[1], false);
+  return rows_follow(isa, maxima, p.g.dst[2], p.g.dst[1], false);
 }
 
 /// How large results are stored.

@@ -53,7 +53,7 @@ std::vector<Dtype> types_of(const std::vector<PoolOperand>& operands) {
 bool rows_follow(Isa isa, const std::vector<PoolOperand>& out, int64_t row, int64_t rows, bool planes) {
   const PoolOperand& first = out[0];
   const int64_t each = bits_of(first.dtype) / 8, vector = JoinedStores::together(isa, each) * each;
-  if (each == 1) return false;
+  if (each == 1 || out.size() > JoinedStores::most_outputs(isa)) return false;
   return std::ranges::all_of(out, [&](const PoolOperand& o) {
     return bits_of(o.dtype) / 8 == each && (rows == 1 || o.y == row * each) && (!planes || o.c == rows * row * each) &&
            o.offset % vector == first.offset % vector && o.n == first.n && o.c == first.c && o.z == first.z;

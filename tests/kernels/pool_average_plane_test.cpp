@@ -118,7 +118,7 @@ TEST(pool_average_plane, agrees_with_the_interpreter) {
     }
 }
 
-/// A window without cells gives 0, whatever lies beside it.
+/// Infinity reaches the results around it, and none in another row that is its neighbour in memory.
 TEST(pool_average_plane, what_lies_outside_a_row_does_not_matter) {
   for (const Isa isa : generated_isas()) {
     Random random(1);
