@@ -56,6 +56,8 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   /// From here on streaming stores go in pieces of 16 or 32 bytes, each aligned to itself, where a vector is wider;
   /// parts of a vector that are whole pieces are streamed, too. Stores then use scratch 0 besides.
   void stream_in_pieces(int bytes) { stream_piece_ = bytes; }
+  /// to += bytes, to a register or memory of 64 bits. Uses rax where the distance does not fit 32 bits.
+  void advance(const Xbyak::Operand& to, int64_t bytes);
   /// Fetches a cache line that will be read by who reads memory from `from` on, line by line and from elsewhere at
   /// every call: before `least` more bytes are read, at the latest. Uses rax.
   void fetch_ahead(const Xbyak::RegExp& from, int least = 0);

@@ -266,6 +266,13 @@ void Emitter::stream(Xmm v, const RegExp& address, int bytes) {
   }
 }
 
+void Emitter::advance(const Xbyak::Operand& to, int64_t bytes) {
+  if (bytes == 0) return;
+  if (bytes == static_cast<int32_t>(bytes)) return add(to, static_cast<uint32_t>(bytes));
+  mov(rax, bytes);
+  add(to, rax);
+}
+
 /// One stream of reads leaves much of a core's bandwidth unused, for the hardware fetches only so far ahead in each
 /// page. So lines are fetched from four pages in turns: the number of a line in a window of four pages is rotated.
 void Emitter::fetch_ahead(const Xbyak::RegExp& from, int least) {

@@ -86,7 +86,7 @@ FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int i
       L(single);
     }
     joined_ ? emit_joined_row(body) : emit_row(body);
-    for (size_t k = 0; k < addresses_.size(); ++k) advance(k);
+    for (size_t k = 0; k < addresses_.size(); ++k) next_rows(k, 1);
     dec(r8);
     jnz(rows_together_ > 1 ? single : row, T_NEAR);
 
@@ -123,13 +123,11 @@ int FlatKernel::rows_together(int folds) const {
 }
 
 /// Operand `k` goes on by `rows` rows.
-void FlatKernel::advance(size_t k, int rows) {
+void FlatKernel::next_rows(size_t k, int rows) {
+  if (operand(k).place >= 0) return;
   const int64_t bytes = operand(k).row_bytes * rows;
-  if (bytes == 0 || operand(k).place >= 0) return;
-  const bool near = bytes == static_cast<int32_t>(bytes);
-  if (!near) mov(rax, bytes);
-  const auto add_to = [&](const Xbyak::Operand& to) { near ? add(to, static_cast<uint32_t>(bytes)) : add(to, rax); };
-  addresses_[k] ? add_to(*addresses_[k]) : add_to(qword[rsp + 8 * static_cast<int>(k)]);
+  if (addresses_[k]) return advance(*addresses_[k], bytes);
+  advance(qword[rsp + 8 * static_cast<int>(k)], bytes);
 }
 
 /// Where operand `k` is in this row; may use rdx.
@@ -150,13 +148,13 @@ void FlatKernel::emit_rows_together(Body& body) {
   for (turn_ = 0; turn_ < rows_together_; ++turn_) {
     emit_elements(body);
     for (size_t k = 0; k < addresses_.size(); ++k)
-      if (k < shape_.in.size() || !folds_row(k - shape_.in.size())) advance(k);
+      if (k < shape_.in.size() || !folds_row(k - shape_.in.size())) next_rows(k, 1);
   }
   turn_ = 0;
   for (size_t k = 0; k < shape_.out.size(); ++k) {
     if (!folds_row(k)) continue;
     fold_rows_to_memory(accumulators_[k], shape_.out[k].fold, address(shape_.in.size() + k));
-    advance(shape_.in.size() + k, rows_together_);
+    next_rows(shape_.in.size() + k, rows_together_);
   }
 }
 

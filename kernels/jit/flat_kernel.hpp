@@ -66,7 +66,7 @@ class FlatKernel : private Emitter {
   Xbyak::RegExp address(size_t k);
   Xbyak::RegExp elements(size_t k);
   int rows_together(int folds) const;
-  void advance(size_t k, int rows = 1);
+  void next_rows(size_t k, int rows);
   void emit_rows_together(Body& body);
   void emit_row(Body& body);
   void emit_elements(Body& body);

@@ -382,11 +382,4 @@ void AverageFirstKernel::emit_cells(Body& back, int64_t vector, bool last, int c
   back.emit(hooks);
 }
 
-void AverageFirstKernel::advance(const Xbyak::Address& place, int64_t bytes) {
-  if (bytes == 0) return;
-  if (bytes == static_cast<int32_t>(bytes)) return add(place, static_cast<uint32_t>(bytes));
-  mov(rax, bytes);
-  add(place, rax);
-}
-
 }  // namespace partita::jit

@@ -61,7 +61,6 @@ class AverageFirstKernel : private Emitter {
   int64_t window_of(int64_t cell) const { return (p_.lead() + cell) / p_.g.strides[2]; }
   /// Of the sums a vector of windows reads.
   Xbyak::Address window_at(int64_t window) { return ptr[r10 + rbx + static_cast<int>(window * 4)]; }
-  void advance(const Xbyak::Address& place, int64_t bytes);
   int64_t step() const { return p_.g.strides[2]; }
   const PoolOperand& operand(int k) const { return p_.in[static_cast<size_t>(k)]; }
   const PoolOperand& cell_operand(size_t k) const {

@@ -170,7 +170,7 @@ void AverageLastKernel::emit_adaptive_cell(Body& front, Body& back, AdaptiveCell
 void AverageLastKernel::next_cell() {
   for (size_t k = 0; k < front_slot(0); ++k) {
     const size_t inputs = p_.back_in.size();
-    advance(k, k < inputs ? operand(p_.back_in[k]).x : p_.out[k - inputs].x);
+    advance(slot(k), k < inputs ? operand(p_.back_in[k]).x : p_.out[k - inputs].x);
   }
 }
 
@@ -192,7 +192,7 @@ void AverageLastKernel::emit_column(const There& there, const Absent& absent) {
     add(slot(weight_slot()), 4);
   }
   there();
-  for (size_t k = 0; k < p_.front_in.size(); ++k) advance(front_slot(k), operand(p_.front_in[k]).x);
+  for (size_t k = 0; k < p_.front_in.size(); ++k) advance(slot(front_slot(k)), operand(p_.front_in[k]).x);
   jmp(done, T_NEAR);
   L(outside);
   emit_zeros();
@@ -322,13 +322,6 @@ std::vector<int64_t> AverageLastKernel::columns_over(int64_t phase) const {
   for (int64_t back = 0; back < p_.reach(2); ++back)
     if (p_.tap_of(2, (p_.lead() + phase) % p_.g.strides[2], back) >= 0) list.push_back(back);
   return list;
-}
-
-void AverageLastKernel::advance(size_t k, int64_t bytes) {
-  if (bytes == 0) return;
-  if (bytes == static_cast<int32_t>(bytes)) return add(slot(k), static_cast<uint32_t>(bytes));
-  mov(rax, bytes);
-  add(slot(k), rax);
 }
 
 bool AverageLastPool::fits(const Problem& problem) {

@@ -61,7 +61,6 @@ class AverageLastKernel : private Emitter {
   void to_cell(size_t k);
   void emit_prefetches(int vectors);
   void load_at(const Xbyak::Xmm& dst, const PoolOperand& o, int vector, int count);
-  void advance(size_t slot, int64_t bytes);
   std::vector<int64_t> columns_over(int64_t phase) const;
   const PoolOperand& operand(int k) const { return p_.in[static_cast<size_t>(k)]; }
   Xbyak::Address slot(size_t k) { return qword[rsp + 8 * static_cast<int>(k)]; }

@@ -98,10 +98,10 @@ void AveragePlaneKernel::emit_groups(Body& front, Body& back) {
   const auto elements = [&](int vectors, int last) { emit_elements(front, vectors, last); };
   const auto cells = [&](int vectors, int last) { emit_cells(back, vectors, last); };
   const auto read = [&] {
-    for (size_t k = 0; k < p_.front_in.size(); ++k) advance(front_slot(k), front_operand(k).c);
+    for (size_t k = 0; k < p_.front_in.size(); ++k) advance(slot(front_slot(k)), front_operand(k).c);
   };
   const auto stored = [&] {
-    for (size_t k = 0; k < cell_operands(); ++k) advance(k, cell_operand(k).c);
+    for (size_t k = 0; k < cell_operands(); ++k) advance(slot(k), cell_operand(k).c);
     if (joined_) joined_->emit_row_end(p_.size());
   };
   Xbyak::Label group;
@@ -285,13 +285,6 @@ void AveragePlaneKernel::emit_weights(const Xmm& sum, int vector) {
   } else if (p_.weights.empty() && p_.weight != 1) {
     vmulps(sum, sum, pattern(std::vector<int32_t>(static_cast<size_t>(lanes()), std::bit_cast<int32_t>(p_.weight))));
   }
-}
-
-void AveragePlaneKernel::advance(size_t k, int64_t bytes) {
-  if (bytes == 0) return;
-  if (bytes == static_cast<int32_t>(bytes)) return add(slot(k), static_cast<uint32_t>(bytes));
-  mov(rax, bytes);
-  add(slot(k), rax);
 }
 
 }  // namespace partita::jit

@@ -81,7 +81,6 @@ class AveragePlaneKernel : private Emitter {
   Xbyak::RegExp element(int64_t at, int vector) {
     return r10 + rcx * 4 + static_cast<int>(at + vector * vector_bytes());
   }
-  void advance(size_t k, int64_t bytes);
   const PoolOperand& front_operand(size_t k) const { return p_.in[static_cast<size_t>(p_.front_in[k])]; }
   const PoolOperand& cell_operand(size_t k) const {
     return k < p_.back_in.size() ? p_.in[static_cast<size_t>(p_.back_in[k])] : p_.out[k - p_.back_in.size()];

@@ -69,15 +69,7 @@ const void* PoolCode::emit_frame(const Problem& problem, const Room& room,
 }
 
 void PoolCode::advance_streams() {
-  for (size_t k = 0; k < steps_.size(); ++k) {
-    if (steps_[k] == 0) continue;
-    if (steps_[k] == static_cast<int32_t>(steps_[k])) {
-      add(slot(k), static_cast<uint32_t>(steps_[k]));
-    } else {
-      mov(rax, steps_[k]);
-      add(slot(k), rax);
-    }
-  }
+  for (size_t k = 0; k < steps_.size(); ++k) advance(slot(k), steps_[k]);
 }
 
 void PoolCode::emit_gradient(Body& front, const Xmm& gradient, const Load& load) {

@@ -266,10 +266,4 @@ void GatherKernel::compare_wide(int vector, int count) {
   }
 }
 
-void GatherKernel::advance(const Xbyak::Operand& address, int64_t bytes) {
-  if (bytes == static_cast<int32_t>(bytes)) return add(address, static_cast<uint32_t>(bytes));
-  mov(rax, bytes);
-  add(address, rax);
-}
-
 }  // namespace partita::jit

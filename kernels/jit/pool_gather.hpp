@@ -50,7 +50,6 @@ class GatherKernel : private Emitter {
   void prefetch(const Xbyak::Reg64& base, const PoolView& view, int vector);
   void take(const Xbyak::Xmm& value, bool integer, int vector, int count);
   void load_operand(const Xbyak::Xmm& dst, const PoolView& view, const Xbyak::Reg64& base, int vector, int count);
-  void advance(const Xbyak::Operand& address, int64_t bytes);
   Xbyak::RegExp slot(size_t k) const { return rsp + 8 * static_cast<int>(k); }
   Xbyak::RegExp front_slot(size_t k) const { return slot(shape_.back_in.size() + shape_.out.size() + k); }
   Xbyak::Reg64 window_operand(size_t k);
