@@ -34,16 +34,8 @@ Problem large_loop(int64_t bytes, Dtype dtype, Random& random) {
 }
 
 TEST(jit_large, loops_have_the_bits_of_stores_through_the_caches) {
-  const int64_t bytes = large_bytes();
-  if (bytes == 0) GTEST_SKIP() << "the last-level cache is very large";
-  for (const Isa isa : generated_isas())
-    for (uint64_t seed = 1; seed <= 16; ++seed) {
-      Random random(seed);
-      const Problem p = large_loop(bytes, random.pick({Dtype::f32, Dtype::bf16, Dtype::f16}), random);
-      SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
-      expect_same_bits(isa, p);
-      if (HasFailure()) return;
-    }
+  expect_same_bits_of_seeds(
+      16, [](Random& random, Dtype dtype, int64_t bytes) { return large_loop(bytes, dtype, random); });
 }
 
 /// Softmax, layer norm and their gradients, over some rows of `length` elements.

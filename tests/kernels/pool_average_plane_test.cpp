@@ -143,27 +143,20 @@ TEST(pool_average_plane, what_lies_outside_a_row_does_not_matter) {
 }
 
 TEST(pool_average_plane, large_results_have_the_bits_of_stores_through_the_caches) {
-  const int64_t bytes = large_bytes();
-  if (bytes == 0) GTEST_SKIP() << "the last-level cache is very large";
-  for (const Isa isa : generated_isas())
-    for (uint64_t seed = 1; seed <= 8; ++seed) {
-      Random random(seed);
-      const Dtype dtype = random.pick({Dtype::f32, Dtype::bf16, Dtype::f16});
-      Problem p = random_average(random, dtype, 1, random.pick<int64_t>({16, 37, 64}));
-      p.in[0].dims[0] = bytes / (p.in[0].strides[0] * bits_of(dtype) / 8) + 2;
-      p.out = p.in;
-      if (random.coin()) {  // the sum is stored twice
-        p.ports_in = p.ports_out = 1;
-        p.out.push_back(p.out[0]);
-        ExprBuilder back(p.back);
-        back.store(0, back.skeleton());
-        back.store(1, back.max(back.skeleton(), back.constant(0)));
-      }
-      SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
-      ASSERT_TRUE(jit::AveragePlanePool::fits(p));
-      expect_same_bits(isa, p);
-      if (HasFailure()) return;
+  expect_same_bits_of_seeds(8, [](Random& random, Dtype dtype, int64_t bytes) {
+    Problem p = random_average(random, dtype, 1, random.pick<int64_t>({16, 37, 64}));
+    p.in[0].dims[0] = bytes / (p.in[0].strides[0] * bits_of(dtype) / 8) + 2;
+    p.out = p.in;
+    if (random.coin()) {  // the sum is stored twice
+      p.ports_in = p.ports_out = 1;
+      p.out.push_back(p.out[0]);
+      ExprBuilder back(p.back);
+      back.store(0, back.skeleton());
+      back.store(1, back.max(back.skeleton(), back.constant(0)));
     }
+    EXPECT_TRUE(jit::AveragePlanePool::fits(p));
+    return p;
+  });
 }
 
 TEST(pool_average_plane, takes_no_others) {

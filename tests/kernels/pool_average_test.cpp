@@ -20,13 +20,12 @@ Problem large_average(int64_t bytes, Dtype dtype, bool channel_last, Random& ran
   for (int64_t i = 0; i < axes; ++i) {
     const int64_t kernel = random.whole(2, 3), stride = random.whole(1, 3), pad = random.whole(0, 1);
     const int64_t wide = i + 1 == axes ? random.pick<int64_t>({5, 16, 35, 49, 64, 150}) : random.whole(3, 6);
-    g.wide.push_back(wide);
-    g.narrow.push_back((wide + 2 * pad - kernel) / stride + 1);
-    g.kernel.push_back(kernel);
-    g.strides.push_back(stride);
-    g.dilations.push_back(1);
-    g.pads_begin.push_back(pad);
-    g.pads_end.push_back(pad);
+    g.add({.wide = wide,
+           .narrow = (wide + 2 * pad - kernel) / stride + 1,
+           .kernel = kernel,
+           .stride = stride,
+           .begin = pad,
+           .end = pad});
   }
   Problem p = problem_for(StepKind::pool_backward, OpKind::AvgPoolBackward);
   p.attrs = window_attrs(g, channel_last);
@@ -42,41 +41,27 @@ Problem large_average(int64_t bytes, Dtype dtype, bool channel_last, Random& ran
 }
 
 TEST(pool_average, large_results_have_the_bits_of_stores_through_the_caches) {
-  const int64_t bytes = large_bytes();
-  if (bytes == 0) GTEST_SKIP() << "the last-level cache is very large";
-  for (const Isa isa : generated_isas())
-    for (uint64_t seed = 1; seed <= 12; ++seed) {
-      Random random(seed);
-      const Dtype dtype = random.pick({Dtype::f32, Dtype::bf16, Dtype::f16});
-      Problem p = large_average(bytes, dtype, random.coin(), random);
-      if (random.coin()) add_and_store_twice(p);
-      SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
-      expect_same_bits(isa, p);
-      if (HasFailure()) return;
-    }
+  expect_same_bits_of_seeds(12, [](Random& random, Dtype dtype, int64_t bytes) {
+    Problem p = large_average(bytes, dtype, random.coin(), random);
+    if (random.coin()) add_and_store_twice(p);
+    return p;
+  });
 }
 
 /// What the gradient of a global average is where planes lie apart: one number a plane, in rows of any length.
 TEST(pool_average, large_repeated_values_have_the_bits_of_stores_through_the_caches) {
-  const int64_t bytes = large_bytes();
-  if (bytes == 0) GTEST_SKIP() << "the last-level cache is very large";
-  for (const Isa isa : generated_isas())
-    for (uint64_t seed = 1; seed <= 8; ++seed) {
-      Random random(seed);
-      const Dtype dtype = random.pick({Dtype::f32, Dtype::bf16, Dtype::f16});
-      const int64_t length = random.pick<int64_t>({1, 7, 31, 49, 64, 196, 300}), each = bits_of(dtype) / 8;
-      const Dims dims{bytes / (length * each) + 5, length};
-      Problem p = problem_for(StepKind::loop, OpKind::Add);
-      p.in = {dense_desc(dtype, dims), dense_desc(dtype, dims)};
-      p.in[0].strides = {1, 0};
-      p.out = {dense_desc(dtype, dims)};
-      ExprBuilder back(p.back);
-      const auto repeated = back.mul(back.load(0), back.constant(1.0f / 49));
-      back.store(0, random.coin() ? repeated : back.add(repeated, back.load(1)));
-      SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
-      expect_same_bits(isa, p);
-      if (HasFailure()) return;
-    }
+  expect_same_bits_of_seeds(8, [](Random& random, Dtype dtype, int64_t bytes) {
+    const int64_t length = random.pick<int64_t>({1, 7, 31, 49, 64, 196, 300}), each = bits_of(dtype) / 8;
+    const Dims dims{bytes / (length * each) + 5, length};
+    Problem p = problem_for(StepKind::loop, OpKind::Add);
+    p.in = {dense_desc(dtype, dims), dense_desc(dtype, dims)};
+    p.in[0].strides = {1, 0};
+    p.out = {dense_desc(dtype, dims)};
+    ExprBuilder back(p.back);
+    const auto repeated = back.mul(back.load(0), back.constant(1.0f / 49));
+    back.store(0, random.coin() ? repeated : back.add(repeated, back.load(1)));
+    return p;
+  });
 }
 
 }  // namespace

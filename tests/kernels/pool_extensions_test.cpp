@@ -38,13 +38,7 @@ Geometry random_windows(Random& random, bool dilated) {
     if (room < 0) continue;
     int64_t narrow = (rounding == Rounding::floor ? room : room + stride - 1) / stride + 1;
     if (rounding == Rounding::ceil_inside && (narrow - 1) * stride >= wide + begin) --narrow;
-    g.wide.push_back(wide);
-    g.narrow.push_back(narrow);
-    g.kernel.push_back(kernel);
-    g.strides.push_back(stride);
-    g.dilations.push_back(dilation);
-    g.pads_begin.push_back(begin);
-    g.pads_end.push_back(end);
+    g.add({wide, narrow, kernel, stride, dilation, begin, end});
   }
   return g;
 }

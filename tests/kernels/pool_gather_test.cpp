@@ -65,13 +65,9 @@ Gradient random_gradient(Random& random) {
 Gradient random_whole_windows(Random& random) {
   Geometry g;
   for (int64_t axes = random.whole(1, 3); axes > 0; --axes) {
-    g.kernel.push_back(random.whole(1, axes == 1 ? 4 : 2));
-    g.strides.push_back(g.kernel.back());
-    g.dilations.push_back(1);
-    g.pads_begin.push_back(0);
-    g.pads_end.push_back(0);
-    g.narrow.push_back(axes == 1 ? random.whole(8, 70) : random.whole(1, 6));
-    g.wide.push_back(g.narrow.back() * g.kernel.back());
+    const int64_t kernel = random.whole(1, axes == 1 ? 4 : 2);
+    const int64_t narrow = axes == 1 ? random.whole(8, 70) : random.whole(1, 6);
+    g.add({.wide = narrow * kernel, .narrow = narrow, .kernel = kernel, .stride = kernel});
   }
   return gradient_of(g, {false, random.whole(1, 2), random.whole(1, 4)}, /*swapped=*/false, random);
 }
@@ -83,14 +79,15 @@ Gradient random_overlapping_windows(int64_t pad, Random& random) {
   for (int64_t axes = all; axes > 0; --axes) {
     const bool pooled = axes < 3;
     const int64_t stride = pooled ? random.whole(2, 3) : 1, kernel = pooled ? stride + 1 : 1;
-    g.kernel.push_back(kernel);
-    g.strides.push_back(stride);
-    g.dilations.push_back(1);
-    g.pads_begin.push_back(pooled ? pad : 0);
-    g.pads_end.push_back(pooled ? pad : 0);
-    g.narrow.push_back(axes == 1 ? random.whole(8, 70) : random.whole(pooled ? 2 : 1, 7));
-    const int64_t whole = (g.narrow.back() - 1) * stride + kernel - 2 * g.pads_begin.back();
-    g.wide.push_back(whole + (pooled ? random.whole(-1, stride - 1) : 0));
+    const int64_t pads = pooled ? pad : 0;
+    const int64_t narrow = axes == 1 ? random.whole(8, 70) : random.whole(pooled ? 2 : 1, 7);
+    const int64_t whole = (narrow - 1) * stride + kernel - 2 * pads;
+    g.add({.wide = whole + (pooled ? random.whole(-1, stride - 1) : 0),
+           .narrow = narrow,
+           .kernel = kernel,
+           .stride = stride,
+           .begin = pads,
+           .end = pads});
   }
   return gradient_of(g, {false, random.whole(1, 2), random.whole(8, 10)}, /*swapped=*/false, random);
 }

@@ -31,14 +31,14 @@ Geometry random_windows(Random& random, bool channel_last) {
     const int64_t span = (kernel - 1) * dilation + 1, room = random.whole(0, axes == 1 && !channel_last ? 60 : 5);
     const int64_t begin = random.whole(0, kernel / 2), end = random.whole(0, kernel / 2);
     const int64_t windows = (axes == 1 && !channel_last ? 8 : 1) + room;
-    g.kernel.push_back(kernel);
-    g.strides.push_back(stride);
-    g.dilations.push_back(dilation);
-    g.pads_begin.push_back(begin);
-    g.pads_end.push_back(end);
-    g.narrow.push_back(windows);
-    g.wide.push_back(
-        std::max<int64_t>(span, (windows - 1) * stride + span - begin - end + random.whole(0, stride - 1)));
+    const int64_t covered = (windows - 1) * stride + span - begin - end;
+    g.add({.wide = std::max(span, covered + random.whole(0, stride - 1)),
+           .narrow = windows,
+           .kernel = kernel,
+           .stride = stride,
+           .dilation = dilation,
+           .begin = begin,
+           .end = end});
   }
   return g;
 }

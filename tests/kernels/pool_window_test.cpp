@@ -37,13 +37,7 @@ Problem whole_windows(Dtype dtype, Wanted wanted, Random& random) {
   for (int64_t i = 0; i < axes; ++i) {
     const int64_t kernel = random.whole(1, axes == 1 ? 6 : axes == 2 ? 4 : 2);
     const int64_t narrow = i + 1 < axes || across ? random.whole(1, 5) : random.whole(8, 70);
-    g.wide.push_back(narrow * kernel);
-    g.narrow.push_back(narrow);
-    g.kernel.push_back(kernel);
-    g.strides.push_back(kernel);
-    g.dilations.push_back(1);
-    g.pads_begin.push_back(0);
-    g.pads_end.push_back(0);
+    g.add({.wide = narrow * kernel, .narrow = narrow, .kernel = kernel, .stride = kernel});
   }
   Problem p = wanted.maximum ? problem_for(StepKind::max_pool_backward, OpKind::MaxPoolBackward)
                              : problem_for(StepKind::pool_backward, OpKind::AvgPoolBackward);
@@ -177,37 +171,27 @@ TEST(pool_window, streamed_pieces_make_whole_rows) {
 
 /// Rows of averages' gradients that are no whole cache lines.
 TEST(pool_window, joined_rows_have_the_bits_of_stores_through_the_caches) {
-  const int64_t least = large_bytes();
-  if (least == 0) GTEST_SKIP() << "the last-level cache is very large";
-  for (const Isa isa : generated_isas())
-    for (uint64_t seed = 1; seed <= 24; ++seed) {
-      Random random(seed);
-      const Dtype dtype = random.pick({Dtype::f32, Dtype::bf16, Dtype::f16});
-      Geometry g;
-      const int64_t axes = random.whole(1, 2);
-      for (int64_t i = 0; i < axes; ++i) {
-        g.kernel.push_back(random.whole(2, 3));
-        g.narrow.push_back(i + 1 < axes ? random.whole(1, 6) : random.pick<int64_t>({9, 14, 16, 28, 48, 49, 75, 90}));
-        g.wide.push_back(g.kernel.back() * g.narrow.back());
-      }
-      g.strides = g.kernel;
-      g.dilations = std::vector<int64_t>(g.kernel.size(), 1);
-      g.pads_begin = g.pads_end = std::vector<int64_t>(g.kernel.size(), 0);
-      Problem p = problem_for(StepKind::pool_backward, OpKind::AvgPoolBackward);
-      p.attrs = window_attrs(g, /*channel_last=*/false);
-      p.attrs.set(Attr::kernel, g.kernel);
-      p.attrs.set(Attr::exclude_pad, true);
-      constexpr int64_t kChannels = 37;
-      int64_t item = kChannels * bits_of(dtype) / 8;
-      for (const int64_t wide : g.wide) item *= wide;
-      const int64_t batch = least / item + 2;
-      p.in = {dense_desc(dtype, activation_dims(batch, kChannels, g.narrow, false))};
-      p.out = {dense_desc(dtype, activation_dims(batch, kChannels, g.wide, false))};
-      if (random.coin()) add_and_store_twice(p);
-      SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
-      expect_same_bits(isa, p);
-      if (HasFailure()) return;
+  expect_same_bits_of_seeds(24, [](Random& random, Dtype dtype, int64_t bytes) {
+    Geometry g;
+    const int64_t axes = random.whole(1, 2);
+    for (int64_t i = 0; i < axes; ++i) {
+      const int64_t kernel = random.whole(2, 3);
+      const int64_t narrow = i + 1 < axes ? random.whole(1, 6) : random.pick<int64_t>({9, 14, 16, 28, 48, 49, 75, 90});
+      g.add({.wide = narrow * kernel, .narrow = narrow, .kernel = kernel, .stride = kernel});
     }
+    Problem p = problem_for(StepKind::pool_backward, OpKind::AvgPoolBackward);
+    p.attrs = window_attrs(g, /*channel_last=*/false);
+    p.attrs.set(Attr::kernel, g.kernel);
+    p.attrs.set(Attr::exclude_pad, true);
+    constexpr int64_t kChannels = 37;
+    int64_t item = kChannels * bits_of(dtype) / 8;
+    for (const int64_t wide : g.wide) item *= wide;
+    const int64_t batch = bytes / item + 2;
+    p.in = {dense_desc(dtype, activation_dims(batch, kChannels, g.narrow, false))};
+    p.out = {dense_desc(dtype, activation_dims(batch, kChannels, g.wide, false))};
+    if (random.coin()) add_and_store_twice(p);
+    return p;
+  });
 }
 
 /// Windows that overlap, leave cells out or hang over go another way.

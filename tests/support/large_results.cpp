@@ -8,6 +8,7 @@
 #include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
+#include "src/base/text.hpp"
 
 namespace partita::test {
 namespace {
@@ -66,6 +67,20 @@ void expect_same_bits(Isa isa, const Problem& p) {
   }
   for (size_t k = 0; k < aligned.size(); ++k)
     EXPECT_EQ(std::memcmp(aligned[k].data(), shifted[k].data(), aligned[k].size()), 0) << row.name << " output " << k;
+}
+
+void expect_same_bits_of_seeds(uint64_t seeds, const std::function<Problem(Random&, Dtype, int64_t)>& make) {
+  const int64_t bytes = large_bytes();
+  if (bytes == 0) GTEST_SKIP() << "the last-level cache is very large";
+  for (const Isa isa : generated_isas())
+    for (uint64_t seed = 1; seed <= seeds; ++seed) {
+      Random random(seed);
+      const Dtype dtype = random.pick({Dtype::f32, Dtype::bf16, Dtype::f16});
+      const Problem p = make(random, dtype, bytes);
+      SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
+      expect_same_bits(isa, p);
+      if (testing::Test::HasFailure()) return;
+    }
 }
 
 }  // namespace partita::test

@@ -28,18 +28,22 @@ bool add_axis(Random& random, const GeometryLimits& limits, Geometry& g) {
   if (room < 0) return false;
   const int64_t narrow = (limits.round_up ? (room + stride - 1) / stride : room / stride) + 1;
   if (!windows_have_cells(wide, narrow, kernel, stride, dilation, begin)) return false;
-  g.wide.push_back(wide);
-  g.narrow.push_back(narrow);
-  g.kernel.push_back(kernel);
-  g.strides.push_back(stride);
-  g.dilations.push_back(dilation);
-  g.pads_begin.push_back(begin);
-  g.pads_end.push_back(end);
-  g.leftover.push_back(limits.round_up ? 0 : room % stride);
+  g.add({wide, narrow, kernel, stride, dilation, begin, end, limits.round_up ? 0 : room % stride});
   return true;
 }
 
 }  // namespace
+
+void Geometry::add(const Axis& axis) {
+  wide.push_back(axis.wide);
+  narrow.push_back(axis.narrow);
+  kernel.push_back(axis.kernel);
+  strides.push_back(axis.stride);
+  dilations.push_back(axis.dilation);
+  pads_begin.push_back(axis.begin);
+  pads_end.push_back(axis.end);
+  leftover.push_back(axis.leftover);
+}
 
 Geometry random_geometry(Random& random, const GeometryLimits& limits) {
   Geometry geometry;

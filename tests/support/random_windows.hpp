@@ -8,6 +8,11 @@ namespace partita::test {
 
 /// Windows over `wide` spatial cells give `narrow` results an axis; none lies completely in the padding.
 struct Geometry {
+  struct Axis {
+    int64_t wide, narrow, kernel, stride, dilation = 1, begin = 0, end = 0, leftover = 0;
+  };
+  void add(const Axis& axis);
+
   std::vector<int64_t> wide, narrow, kernel, strides, dilations, pads_begin, pads_end, leftover;
 };
 
