@@ -2,11 +2,10 @@
 // Sizes of tiles: what a tile makes and reads again stays in the second-level cache of its processor.
 #include "passes/tile/tiling.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <set>
 
+#include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
 
 namespace partita {
@@ -16,13 +15,7 @@ constexpr int64_t kWorthTiles = 256 << 10;  ///< bytes of values alive at once t
 constexpr int64_t kWantedTiles = 16;        ///< so that threads share them evenly
 constexpr int64_t kRows = 32;               ///< products of fewer rows are slow
 
-int64_t cache_bytes() {
-  static const int64_t bytes = [] {
-    const long found = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    return found > 0 ? static_cast<int64_t>(found) : int64_t{1} << 20;
-  }();
-  return bytes;
-}
+int64_t cache_bytes() { return static_cast<int64_t>(second_level_cache_bytes()); }
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 

@@ -8,6 +8,7 @@
 #endif
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <optional>
 
@@ -40,14 +41,44 @@ Isa allowed_isa() {
   return Isa::avx512;
 }
 
-size_t read_cache_bytes() {
-#if defined(_SC_LEVEL4_CACHE_SIZE)
-  for (int level : {_SC_LEVEL4_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE}) {
-    const long bytes = sysconf(level);
-    if (bytes > 0) return static_cast<size_t>(bytes);
+constexpr size_t kLevels = 5;
+/// Bytes of the data or unified cache of each level, one instance; 0 where there is none or nothing is known.
+using Caches = std::array<size_t, kLevels>;
+
+/// Intel's leaf 4; AMD's has the same fields. The C library adds up the third-level caches of some AMD processors.
+Caches caches_by_cpuid() {
+  Caches found{};
+#if defined(__x86_64__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned kIntel = 4, kAmd = 0x8000001d, kHasAmd = 1u << 22;
+  const bool amd = __get_cpuid(0x80000001, &a, &b, &c, &d) != 0 && (c & kHasAmd) != 0;
+  for (unsigned i = 0; __get_cpuid_count(amd ? kAmd : kIntel, i, &a, &b, &c, &d) != 0; ++i) {
+    const unsigned type = a & 31u, level = a >> 5 & 7u;
+    constexpr unsigned kNone = 0, kInstructions = 2, kMost = 16;
+    if (type == kNone || i == kMost) break;
+    if (type == kInstructions || level >= kLevels) continue;
+    const size_t line = (b & 0xfffu) + 1, partitions = (b >> 12 & 0x3ffu) + 1, ways = (b >> 22) + 1;
+    found[level] = line * partitions * ways * (size_t{c} + 1);
   }
 #endif
-  return size_t{32} << 20;
+  return found;
+}
+
+Caches read_caches() {
+  Caches found = caches_by_cpuid();
+#if defined(_SC_LEVEL4_CACHE_SIZE)
+  if (found == Caches{}) {
+    constexpr std::array names = {_SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE,
+                                  _SC_LEVEL4_CACHE_SIZE};
+    for (size_t i = 0; i < names.size(); ++i) found[i + 1] = static_cast<size_t>(std::max(0L, sysconf(names[i])));
+  }
+#endif
+  return found;
+}
+
+const Caches& caches() {
+  static const Caches found = read_caches();
+  return found;
 }
 
 }  // namespace
@@ -79,9 +110,12 @@ bool converts_to_bf16() {
 #endif
 }
 
+size_t second_level_cache_bytes() { return caches()[2] > 0 ? caches()[2] : size_t{1} << 20; }
+
 size_t last_level_cache_bytes() {
-  static const size_t bytes = read_cache_bytes();
-  return bytes;
+  for (size_t level = kLevels; --level > 1;)
+    if (caches()[level] > 0) return caches()[level];
+  return size_t{32} << 20;
 }
 
 bool leaves_the_caches(int64_t bytes) {

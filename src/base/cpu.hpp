@@ -16,7 +16,9 @@ std::string_view name_of(Isa isa);
 Isa machine_isa();
 /// Whether the machine has AVX512_BF16, which rounds f32 to bf16 in one instruction (denormals become zero).
 bool converts_to_bf16();
-/// Bytes of the last-level cache; 32 MiB where it cannot be read.
+/// Bytes of a core's own second-level cache; 1 MiB where it cannot be read.
+size_t second_level_cache_bytes();
+/// Bytes of the last-level cache that a core reaches; 32 MiB where it cannot be read.
 size_t last_level_cache_bytes();
 /// Whether a result of so many bytes is better stored past the caches: more than half of the last level, or than 8 MiB
 /// for each processor (a virtual machine sees the cache of a whole socket, which it shares).

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
 #include <random>
 #include <set>
 #include <string>
@@ -153,9 +154,30 @@ TEST(env, every_key_stands_at_its_own_place) {
 }
 
 TEST(cpu, answers_are_plausible) {
-  EXPECT_GE(last_level_cache_bytes(), size_t{1} << 15);
+  EXPECT_GE(last_level_cache_bytes(), second_level_cache_bytes());
   EXPECT_EQ(name_of(machine_isa()), name_of(machine_isa()));
   EXPECT_NE(name_of(machine_isa()), "unknown");
+}
+
+/// One instance of each, not what a socket has of them.
+TEST(cpu, caches_are_those_the_system_names) {
+  size_t last_level = 0, last_bytes = 0, second_bytes = 0;
+  for (int i = 0;; ++i) {
+    const std::string folder = str("/sys/devices/system/cpu/cpu0/cache/index", i, "/");
+    std::ifstream level_file(folder + "level"), size_file(folder + "size"), type_file(folder + "type");
+    size_t level = 0, kilobytes = 0;
+    std::string type;
+    if (!(level_file >> level) || !(size_file >> kilobytes) || !(type_file >> type)) break;
+    if (type == "Instruction") continue;
+    if (level == 2) second_bytes = kilobytes << 10;
+    if (level > last_level) {
+      last_level = level;
+      last_bytes = kilobytes << 10;
+    }
+  }
+  if (last_level < 2) GTEST_SKIP() << "the system names no caches";
+  EXPECT_EQ(last_level_cache_bytes(), last_bytes);
+  EXPECT_EQ(second_level_cache_bytes(), second_bytes);
 }
 
 TEST(hash, depends_on_order_and_on_every_value) {
