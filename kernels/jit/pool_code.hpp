@@ -55,9 +55,10 @@ class PoolCode : protected Emitter {
   /// What a tap is called in each lane.
   using TapNames = std::function<std::vector<int32_t>(int64_t row, int64_t tap)>;
   /// winner = the name of the first maximum, NaN counts as one; vec(kBest) = the maximum. `load_tap` brings a tap to
-  /// vec(kTap). `started`: both hold what the first taps compete with. Uses scratch 0, 1.
-  void find_maximum(const Xbyak::Xmm& winner, const Taps& taps, bool started, const LoadTap& load_tap,
-                    const TapNames& names);
+  /// vec(kTap). `start`, if any, sets both to what the first taps compete with. All may be called twice. Uses scratch
+  /// 0, 1, k1, k2 and k3.
+  void find_maximum(const Xbyak::Xmm& winner, const Taps& taps, const std::function<void()>& start,
+                    const LoadTap& load_tap, const TapNames& names);
   /// row * kernel + tap
   TapNames tap_numbers() const {
     return [this](int64_t row, int64_t tap) { return everywhere(row * p_.g.kernel[2] + tap); };
@@ -103,7 +104,12 @@ class PoolCode : protected Emitter {
   const void* emit_frame(const Problem& problem, const Room& room,
                          const std::function<void(Body& front, Body& back)>& steps,
                          const std::function<void()>& tables);
-  void compete(const Xbyak::Xmm& best, const Xbyak::Xmm& winner, const Xbyak::Xmm& value, const Xbyak::Operand& number);
+  /// What a search takes the taps for: numbers, or numbers and NaN.
+  enum class Taken : uint8_t { numbers, any };
+  template <class EachTap>
+  void search(const Xbyak::Xmm& winner, const Taps& taps, bool started, Taken taken, const EachTap& each_tap);
+  void compete(const Xbyak::Xmm& best, const Xbyak::Xmm& winner, const Xbyak::Xmm& value, const Xbyak::Operand& number,
+               Taken taken);
 
   static constexpr int64_t kFewRows = 3;
   std::vector<int64_t> steps_;

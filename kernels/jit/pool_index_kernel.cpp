@@ -102,7 +102,7 @@ void IndexKernel::emit_window(Body& back, const PoolGeometry::Taps& taps) {
         load_elements(vec(kTap), source, false, rdx + column + rcx * each + v * lanes() * each, group.count(v),
                       new_tap(rows_[static_cast<size_t>(row)].y, tap));
       };
-      find_maximum(vec(winners_ + v), {0, std::ssize(rows_), taps.begin, taps.end}, false, load,
+      find_maximum(vec(winners_ + v), {0, std::ssize(rows_), taps.begin, taps.end}, nullptr, load,
                    [&](int64_t row, int64_t tap) { return names(row, tap); });
       store_maxima(back, group, v, v);
     }

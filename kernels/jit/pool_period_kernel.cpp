@@ -128,7 +128,7 @@ void PeriodKernel::find_winner(const PeriodPart& columns, const Group& group, in
     load_elements(vec(kTap), source, source.c == 0, place(source, tap * p_.g.dilations[2], vector), group.count(vector),
                   new_tap(row, tap));
   };
-  find_maximum(vec(winners_ + vector), taps, false, load, tap_numbers());
+  find_maximum(vec(winners_ + vector), taps, nullptr, load, tap_numbers());
 }
 
 void PeriodKernel::keep_window(int vector) {

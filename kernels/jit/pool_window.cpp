@@ -14,7 +14,7 @@
 namespace partita::jit {
 namespace {
 
-constexpr int64_t kMostTaps = 16;
+constexpr int64_t kMostTaps = 64;        ///< that a kernel spells out
 constexpr int64_t kMostInterleaved = 6;  ///< cells of a window along x, where vectors go along x
 constexpr int64_t kLeastElements = 8;    ///< of a row, where vectors go along x
 constexpr size_t kMostStreams = 64;

@@ -180,7 +180,7 @@ void WindowKernel::find_winner(const Group& group, int vector) {
     if (tap == 0) load_taps(group, row, vector);
     pick_tap(group, row, tap, vector);
   };
-  find_maximum(vec(winners_ + vector), {0, tap_rows(), 0, width()}, false, load, tap_numbers());
+  find_maximum(vec(winners_ + vector), {0, tap_rows(), 0, width()}, nullptr, load, tap_numbers());
 }
 
 /// The winner's name is how far its index is from that of the vector's first cell; no cell has that of a window that

@@ -35,7 +35,7 @@ Problem whole_windows(Dtype dtype, Wanted wanted, Random& random) {
       wanted.channel_last ? random.pick<int64_t>({1, 3, 6, 7, 8, 13, 16, 31, 32, 40, 70}) : random.whole(1, 5);
   const bool across = wanted.channel_last && channels >= 8;
   for (int64_t i = 0; i < axes; ++i) {
-    const int64_t kernel = random.whole(1, axes == 1 ? 6 : axes == 2 ? 4 : 2);
+    const int64_t kernel = random.whole(1, axes == 1 ? 6 : axes == 2 ? (across ? 8 : 4) : 2);
     const int64_t narrow = i + 1 < axes || across ? random.whole(1, 5) : random.whole(8, 70);
     g.add({.wide = narrow * kernel, .narrow = narrow, .kernel = kernel, .stride = kernel});
   }
