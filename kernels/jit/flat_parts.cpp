@@ -159,6 +159,8 @@ void FlatPart::fetch_in_turns(const Lanes& lanes, RowShape& shape) const {
   }
   if (streams.size() > kMostStreams || !leaves_the_caches(bytes)) return;
   shape.prefetch = 0;
+  const bool writes = std::ranges::count(out_steps, true) > 0;
+  if (!writes && reads_streams_alone()) return;
   for (RowOperand* stream : streams) stream->in_turns = true;
 }
 

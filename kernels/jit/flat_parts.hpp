@@ -23,7 +23,8 @@ struct FlatPart {
   int last_axis() const;
   /// Operands as they are walked row by row along `axis`.
   RowShape shape(int axis) const;
-  /// Lets `shape` fetch from several pages in turns, where few tensors come from memory and little is computed.
+  /// Lets `shape` fetch from several pages in turns, where few tensors come from memory, little is computed and the
+  /// processor does not do as well alone.
   void fetch_in_turns(const Lanes& lanes, RowShape& shape) const;
 };
 

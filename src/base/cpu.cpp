@@ -45,14 +45,24 @@ constexpr size_t kLevels = 5;
 /// Bytes of the data or unified cache of each level, one instance; 0 where there is none or nothing is known.
 using Caches = std::array<size_t, kLevels>;
 
+/// AMD's processors and their relatives.
+bool has_amd_leaves() {
+#if defined(__x86_64__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned kTopologyExtensions = 1u << 22;
+  return __get_cpuid(0x80000001, &a, &b, &c, &d) != 0 && (c & kTopologyExtensions) != 0;
+#else
+  return false;
+#endif
+}
+
 /// Intel's leaf 4; AMD's has the same fields. The C library adds up the third-level caches of some AMD processors.
 Caches caches_by_cpuid() {
   Caches found{};
 #if defined(__x86_64__)
   unsigned a = 0, b = 0, c = 0, d = 0;
-  constexpr unsigned kIntel = 4, kAmd = 0x8000001d, kHasAmd = 1u << 22;
-  const bool amd = __get_cpuid(0x80000001, &a, &b, &c, &d) != 0 && (c & kHasAmd) != 0;
-  for (unsigned i = 0; __get_cpuid_count(amd ? kAmd : kIntel, i, &a, &b, &c, &d) != 0; ++i) {
+  const unsigned leaf = has_amd_leaves() ? 0x8000001d : 4;
+  for (unsigned i = 0; __get_cpuid_count(leaf, i, &a, &b, &c, &d) != 0; ++i) {
     const unsigned type = a & 31u, level = a >> 5 & 7u;
     constexpr unsigned kNone = 0, kInstructions = 2, kMost = 16;
     if (type == kNone || i == kMost) break;
@@ -108,6 +118,11 @@ bool converts_to_bf16() {
 #else
   return false;
 #endif
+}
+
+bool reads_streams_alone() {
+  static const bool alone = has_amd_leaves();
+  return alone;
 }
 
 size_t second_level_cache_bytes() { return caches()[2] > 0 ? caches()[2] : size_t{1} << 20; }
