@@ -2,6 +2,7 @@
 // Views of a Problem's tensors in oneDNN's axis order.
 #include "kernels/onednn/view.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include "src/base/dtype.hpp"
@@ -28,6 +29,13 @@ int64_t end_pad(const Axis& axis) {
   const int64_t room = axis.wide - extent + axis.begin + axis.end;
   if (room >= 0 && room / axis.stride + 1 == axis.narrow) return axis.end;
   return (axis.narrow - 1) * axis.stride + extent - axis.wide - axis.begin;
+}
+
+/// A single window has no stride. oneDNN 3.7 looks at it nevertheless, and writes out of bounds for long ones.
+int64_t least_stride(const Axis& axis) {
+  if (axis.narrow != 1) return axis.stride;
+  const int64_t room = axis.wide - (axis.kernel - 1) * axis.dilation - 1 + axis.begin + end_pad(axis);
+  return std::min(axis.stride, room + 1);
 }
 
 bool each_window_has_a_cell(const Axis& axis) {
@@ -176,7 +184,7 @@ Windows windows_of(const Attrs& attrs, const Dims& wide, const Dims& narrow, con
                     .dilation = entry(dilations, i, 1),
                     .begin = entry(begin, i, 0),
                     .end = entry(end, i, 0)};
-    windows.strides.push_back(axis.stride);
+    windows.strides.push_back(least_stride(axis));
     windows.dilations.push_back(axis.dilation - 1);
     windows.begin.push_back(axis.begin);
     windows.end.push_back(end_pad(axis));

@@ -17,6 +17,8 @@ struct Conv {
 Conv random_conv(Random& random, Dtype dtype) {
   Conv c{};
   c.geometry = random_geometry(random, {});
+  for (size_t i = 0; i < c.geometry.narrow.size(); ++i)
+    if (c.geometry.narrow[i] == 1 && random.coin()) c.geometry.strides[i] = 1 << 16;  // which means nothing
   c.channel_last = random.coin();
   c.spatial_first = random.coin();
   c.scattered = random.whole(0, 2) == 0;

@@ -66,7 +66,7 @@ class GraphRun {
       if (!p.supported()) continue;
       PT_ASSIGN(const BoundPartition bound, tensors_.bind(p, on_).at(name_of(p)));
       steps_ += str("\n", name_of(p), ":", steps_of(bound.compiled));
-      for (const step_info& step : bound.compiled.steps()) add_averages(step);
+      for (const step_info& step : bound.compiled.steps()) add_averages(name_of(p), step);
       PT_TRY(bound.compiled.execute(stream(on_, 2), bound.inputs, bound.outputs).at(name_of(p)));
       if (verify) PT_TRY(check(p, bound));
     }
@@ -75,15 +75,15 @@ class GraphRun {
   const Tensors& tensors() const { return tensors_.all(); }
   /// What ran, partition by partition.
   const std::string& steps() const { return steps_; }
-  /// Averages with their neighbours and kernels. Sums of windows are rounded otherwise by other kernels.
+  /// Averages with their partitions and kernels. Sums of windows are rounded otherwise by other kernels.
   const std::set<std::string>& averages() const { return averages_; }
 
  private:
-  /// A step's text begins with its operators, "Abs 2 + AvgPoolBackward 5": a kernel may go other ways beside
-  /// neighbours.
-  void add_averages(const step_info& step) {
+  /// A step's text begins with its operators, "Abs 2 + AvgPoolBackward 5". A kernel goes other ways over tensors in
+  /// another order, and those inside a partition lie as its other operators like them.
+  void add_averages(const std::string& partition, const step_info& step) {
     const std::string operators = step.text.substr(0, step.text.find(" | "));
-    if (operators.find("Avg") != std::string::npos) averages_.insert(str(operators, ": ", step.kernel));
+    if (operators.find("Avg") != std::string::npos) averages_.insert(str(partition, ": ", step.kernel));
   }
 
   Status check(const partition& p, const BoundPartition& bound) const {
