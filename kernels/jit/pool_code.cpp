@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames, streams and the search for maxima.
+// Frames, streams, and vectors put together.
 #include "kernels/jit/pool_code.hpp"
 
 #include <algorithm>
@@ -18,8 +18,6 @@ using Xbyak::Ymm;
 using Xbyak::Zmm;
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
-constexpr uint8_t kOrdered = 0x07, kNotGreaterEqual = 0x19, kLess = 0x11;
-const Xbyak::Opmask kNumbers = Xbyak::util::k3;  ///< where no tap was NaN
 
 }  // namespace
 
@@ -93,66 +91,6 @@ void PoolCode::load_elements(const Xmm& dst, const PoolOperand& o, bool repeats,
   load(dst, o.dtype, Walk::next, at, count);
 }
 
-/// AVX-512: as if there were no NaN, which takes fewer instructions, and where there was one, anew.
-void PoolCode::find_maximum(const Xmm& winner, const Taps& taps, const std::function<void()>& start,
-                            const LoadTap& load_tap, const TapNames& names) {
-  const auto search_for = [&](Taken taken) {
-    if (start) start();
-    search(winner, taps, static_cast<bool>(start), taken, [&](int64_t row, int64_t tap) {
-      load_tap(row, tap);
-      return pattern(names(row, tap));
-    });
-  };
-  if (!wide()) return search_for(Taken::any);
-  Xbyak::Label done;
-  kxnorw(kNumbers, kNumbers, kNumbers);
-  search_for(Taken::numbers);
-  kortestw(kNumbers, kNumbers);
-  jc(done, T_NEAR);
-  search_for(Taken::any);
-  L(done);
-}
-
-/// Each step waits for the one before it, so rows are searched by themselves and then compete with each other.
-template <class EachTap>
-void PoolCode::search(const Xmm& winner, const Taps& taps, bool started, Taken taken, const EachTap& each_tap) {
-  for (int64_t row = taps.first_row; row < taps.end_row; ++row) {
-    const bool apart = wide() && row > taps.first_row;
-    const Xmm best = vec(apart ? kRowBest : kBest), named = apart ? vec(kRowWinner) : winner;
-    bool first = row == taps.first_row ? !started : apart;
-    for (int64_t tap = taps.first; tap < taps.end; ++tap) {
-      const Xbyak::Address number = each_tap(row, tap);
-      if (taken == Taken::numbers) vcmpps(kNumbers | kNumbers, vec(kTap), vec(kTap), kOrdered);
-      if (first) {
-        vmovaps(best, vec(kTap));
-        vmovups(named, number);
-      } else {
-        compete(best, named, vec(kTap), number, taken);
-      }
-      first = false;
-    }
-    if (apart) compete(vec(kBest), winner, best, named, taken);
-  }
-}
-
-/// Cells outside the row never win.
-void PoolCode::find_row_maximum(const Xmm& winner, const Taps& rows, int64_t first, const LoadTap& load_tap,
-                                const TapNames& names) {
-  const PoolGeometry& g = p_.g;
-  const Taps taps{rows.first_row, rows.end_row, 0, g.kernel[2]};
-  if (inside_row(first)) return find_maximum(winner, taps, nullptr, load_tap, names);
-  std::vector<int32_t> numbers;
-  for (int64_t w = first; w < first + lanes(); ++w) {
-    const int64_t tap = w < g.dst[2] ? g.taps(2, w).begin : 0;
-    numbers.push_back(names(rows.first_row, tap)[static_cast<size_t>(w - first)]);
-  }
-  const auto start = [&] {
-    vmovups(winner, pattern(numbers));
-    broadcast_bits(vec(kBest), std::bit_cast<int32_t>(kLowest));
-  };
-  find_maximum(winner, taps, start, load_tap, names);
-}
-
 bool PoolCode::inside_row(int64_t first) const {
   const int64_t stride = p_.g.strides[2], cell = first * stride - p_.g.pads_begin[2];
   return cell >= 0 && cell + p_.span(2) - 1 + lanes() * stride <= p_.g.src[2];
@@ -195,30 +133,6 @@ void PoolCode::load_row_tap(size_t stream, int64_t displacement, int64_t tap, in
     invalid.push_back(cell < 0 || cell >= g.src[2]);
   }
   set_lanes(vec(kTap), invalid, std::bit_cast<int32_t>(kLowest));
-}
-
-/// The value takes the place of the best where it is greater, or NaN and best is not. Of zeros with either sign the
-/// first one stays.
-void PoolCode::compete(const Xmm& best, const Xmm& winner, const Xmm& value, const Xbyak::Operand& number,
-                       Taken taken) {
-  if (taken == Taken::numbers) {
-    vcmpps(k1, best, value, kLess);
-    vmaxps(best, value, best);
-    return vmovdqa32(winner | k1, number);
-  }
-  if (wide()) {
-    vcmpps(k1, best, value, kNotGreaterEqual);
-    vcmpps(k2, best, best, kOrdered);
-    kandw(k1, k1, k2);
-    vmovaps(best | k1, value);
-    return vmovdqa32(winner | k1, number);
-  }
-  const Xmm wins = scratch(0), ordered = scratch(1);
-  vcmpps(wins, best, value, kNotGreaterEqual);
-  vcmpps(ordered, best, best, kOrdered);
-  vandps(wins, wins, ordered);
-  vblendvps(best, best, value, wins);
-  vblendvps(winner, winner, number, wins);
 }
 
 void PoolCode::add_won(const Xmm& sum, bool first, const Xmm& winner, const Xbyak::Operand& gradient,

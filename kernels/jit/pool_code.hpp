@@ -63,7 +63,12 @@ class PoolCode : protected Emitter {
   TapNames tap_numbers() const {
     return [this](int64_t row, int64_t tap) { return everywhere(row * p_.g.kernel[2] + tap); };
   }
-  /// The same for neighbours along x, from window `first` on; load_row_tap brings their taps. Where all of them are
+  /// Where the tap lies, of the group's first vector of channels; may say so from rdx on, which it sets.
+  using PlaceTap = std::function<Xbyak::RegExp(int64_t row, int64_t tap)>;
+  /// vec(winners + v) = the tap number of the first maximum, for each vector of a group of channels. Uses what
+  /// find_maximum does, and registers up to search_registers().
+  void find_winners(int winners, const Group& group, const Taps& taps, const PlaceTap& place);
+  /// find_maximum for neighbours along x, from window `first` on; load_row_tap brings their taps. Where all of them are
   /// `inside_row` (all that their taps read, and what is loaded with it), any other such vector may be meant.
   void find_row_maximum(const Xbyak::Xmm& winner, const Taps& rows, int64_t first, const LoadTap& load_tap,
                         const TapNames& names);
@@ -104,6 +109,8 @@ class PoolCode : protected Emitter {
   const void* emit_frame(const Problem& problem, const Room& room,
                          const std::function<void(Body& front, Body& back)>& steps,
                          const std::function<void()>& tables);
+  bool searched_in_halves(const Group& group, int vector) const;
+  void search_halves(int winners, const Taps& taps, const PlaceTap& place);
   /// What a search takes the taps for: numbers, or numbers and NaN.
   enum class Taken : uint8_t { numbers, any };
   template <class EachTap>

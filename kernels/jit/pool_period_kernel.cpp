@@ -103,8 +103,9 @@ void PeriodKernel::emit_periods(Body& front, Body& back) {
 void PeriodKernel::emit_period(Body& front, Body& back, const PeriodPart& columns) {
   emit_channel_groups(*this, p_.g.channels, together_, lanes(), [&](int vectors, int last) {
     const Group group{vectors, last, lanes()};
-    for (int v = 0; v < vectors && rows_.window() && columns.window(); ++v) {
-      find_winner(columns, group, v);
+    const bool window = rows_.window() && columns.window();
+    if (window) find_period_winners(columns, group);
+    for (int v = 0; v < vectors && window; ++v) {
       emit_gradient(front, vec(gradients_ + v), [&](Xmm dst, const PoolOperand& o, size_t k) {
         const int each = bits_of(o.dtype) / 8;
         mov(rdx, slot(front_stream(k)));
@@ -120,15 +121,12 @@ void PeriodKernel::emit_period(Body& front, Body& back, const PeriodPart& column
 
 /// Of the taps, the period's own cells are new: what lies as far behind them in memory as prefetching looks is asked
 /// for.
-void PeriodKernel::find_winner(const PeriodPart& columns, const Group& group, int vector) {
-  const PoolOperand& source = p_.in[0];
+void PeriodKernel::find_period_winners(const PeriodPart& columns, const Group& group) {
   const Taps taps{rows_.first_tap, rows_.end_tap, columns.first_tap, columns.end_tap};
-  const auto load = [&](int64_t row, int64_t tap) {
+  find_winners(winners_, group, taps, [&](int64_t row, int64_t tap) {
     mov(rdx, slot(static_cast<size_t>(row)));
-    load_elements(vec(kTap), source, source.c == 0, place(source, tap * p_.g.dilations[2], vector), group.count(vector),
-                  new_tap(row, tap));
-  };
-  find_maximum(vec(winners_ + vector), taps, nullptr, load, tap_numbers());
+    return place(p_.in[0], tap * p_.g.dilations[2], 0);
+  });
 }
 
 void PeriodKernel::keep_window(int vector) {

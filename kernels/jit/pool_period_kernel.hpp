@@ -45,7 +45,7 @@ class PeriodKernel : private PoolCode {
   void add_streams();
   void emit_periods(Body& front, Body& back);
   void emit_period(Body& front, Body& back, const PeriodPart& columns);
-  void find_winner(const PeriodPart& columns, const Group& group, int vector);
+  void find_period_winners(const PeriodPart& columns, const Group& group);
   void keep_window(int vector);
   void emit_cell(Body& back, const PeriodPart& columns, const Group& group, int64_t row, int64_t column, int vector);
   void add_windows(const Xbyak::Xmm& sum, const PeriodPart& columns, int64_t row, int64_t column, int vector);

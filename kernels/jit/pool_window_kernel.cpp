@@ -134,8 +134,14 @@ void WindowKernel::emit_steps(Body& front, Body& back) {
 }
 
 void WindowKernel::emit_gradients(Body& front, const Group& group) {
+  if (p_.maximum && !from_indices() && !along_x_)
+    find_winners(winners_, group, {0, tap_rows(), 0, width()}, [&](int64_t row, int64_t tap) {
+      mov(rdx, slot(static_cast<size_t>(row)));
+      return cells_at(p_.in[0], tap, 0);
+    });
   for (int v = 0; v < group.vectors; ++v) {
-    if (p_.maximum) from_indices() ? load_winner(group, v) : find_winner(group, v);
+    if (from_indices()) load_winner(group, v);
+    if (p_.maximum && !from_indices() && along_x_) find_winner(group, v);
     const Xmm gradient = vec(gradients_ + v);
     emit_gradient(front, gradient,
                   [&](Xmm dst, const PoolOperand& o, size_t k) { load_windows(dst, o, front_stream(k), group, v); });

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// The search for maxima: the number of the first maximum of a window, in each lane. NaN is one.
+#include <bit>
+#include <limits>
+
+#include "kernels/jit/pool_code.hpp"
+#include "src/base/dtype.hpp"
+
+namespace partita::jit {
+namespace {
+
+using Xbyak::RegExp;
+using Xbyak::Xmm;
+using Xbyak::Ymm;
+using Xbyak::Zmm;
+
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+constexpr uint8_t kOrdered = 0x07, kNotGreaterEqual = 0x19, kLess = 0x11;
+const Xbyak::Opmask kNumbers = Xbyak::util::k3;  ///< where no tap was NaN
+
+}  // namespace
+
+/// AVX-512: as if there were no NaN, which takes fewer instructions, and where there was one, anew.
+void PoolCode::find_maximum(const Xmm& winner, const Taps& taps, const std::function<void()>& start,
+                            const LoadTap& load_tap, const TapNames& names) {
+  const auto search_for = [&](Taken taken) {
+    if (start) start();
+    search(winner, taps, static_cast<bool>(start), taken, [&](int64_t row, int64_t tap) {
+      load_tap(row, tap);
+      return pattern(names(row, tap));
+    });
+  };
+  if (!wide()) return search_for(Taken::any);
+  Xbyak::Label done;
+  kxnorw(kNumbers, kNumbers, kNumbers);
+  search_for(Taken::numbers);
+  kortestw(kNumbers, kNumbers);
+  jc(done, T_NEAR);
+  search_for(Taken::any);
+  L(done);
+}
+
+/// Each step waits for the one before it, so rows are searched by themselves and then compete with each other.
+template <class EachTap>
+void PoolCode::search(const Xmm& winner, const Taps& taps, bool started, Taken taken, const EachTap& each_tap) {
+  for (int64_t row = taps.first_row; row < taps.end_row; ++row) {
+    const bool apart = wide() && row > taps.first_row;
+    const Xmm best = vec(apart ? kRowBest : kBest), named = apart ? vec(kRowWinner) : winner;
+    bool first = row == taps.first_row ? !started : apart;
+    for (int64_t tap = taps.first; tap < taps.end; ++tap) {
+      const Xbyak::Address number = each_tap(row, tap);
+      if (taken == Taken::numbers) vcmpps(kNumbers | kNumbers, vec(kTap), vec(kTap), kOrdered);
+      if (first) {
+        vmovaps(best, vec(kTap));
+        vmovups(named, number);
+      } else {
+        compete(best, named, vec(kTap), number, taken);
+      }
+      first = false;
+    }
+    if (apart) compete(vec(kBest), winner, best, named, taken);
+  }
+}
+
+/// Cells outside the row never win.
+void PoolCode::find_row_maximum(const Xmm& winner, const Taps& rows, int64_t first, const LoadTap& load_tap,
+                                const TapNames& names) {
+  const PoolGeometry& g = p_.g;
+  const Taps taps{rows.first_row, rows.end_row, 0, g.kernel[2]};
+  if (inside_row(first)) return find_maximum(winner, taps, nullptr, load_tap, names);
+  std::vector<int32_t> numbers;
+  for (int64_t w = first; w < first + lanes(); ++w) {
+    const int64_t tap = w < g.dst[2] ? g.taps(2, w).begin : 0;
+    numbers.push_back(names(rows.first_row, tap)[static_cast<size_t>(w - first)]);
+  }
+  const auto start = [&] {
+    vmovups(winner, pattern(numbers));
+    broadcast_bits(vec(kBest), std::bit_cast<int32_t>(kLowest));
+  };
+  find_maximum(winner, taps, start, load_tap, names);
+}
+
+/// The value takes the place of the best where it is greater, or NaN and best is not. Of zeros with either sign the
+/// first one stays.
+void PoolCode::compete(const Xmm& best, const Xmm& winner, const Xmm& value, const Xbyak::Operand& number,
+                       Taken taken) {
+  if (taken == Taken::numbers) {
+    vcmpps(k1, best, value, kLess);
+    vmaxps(best, value, best);
+    return vmovdqa32(winner | k1, number);
+  }
+  if (wide()) {
+    vcmpps(k1, best, value, kNotGreaterEqual);
+    vcmpps(k2, best, best, kOrdered);
+    kandw(k1, k1, k2);
+    vmovaps(best | k1, value);
+    return vmovdqa32(winner | k1, number);
+  }
+  const Xmm wins = scratch(0), ordered = scratch(1);
+  vcmpps(wins, best, value, kNotGreaterEqual);
+  vcmpps(ordered, best, best, kOrdered);
+  vandps(wins, wins, ordered);
+  vblendvps(best, best, value, wins);
+  vblendvps(winner, winner, number, wins);
+}
+
+/// Whether vectors `vector` and the next one are searched as one of 16-bit elements.
+bool PoolCode::searched_in_halves(const Group& group, int vector) const {
+  const PoolOperand& source = p_.in[0];
+  return wide() && (source.dtype == Dtype::bf16 || source.dtype == Dtype::f16) && source.c != 0 &&
+         vector + 1 < group.vectors && group.count(vector) == lanes() && group.count(vector + 1) == lanes();
+}
+
+void PoolCode::find_winners(int winners, const Group& group, const Taps& taps, const PlaceTap& place) {
+  const PoolOperand& source = p_.in[0];
+  const int vector_step = lanes() * bits_of(source.dtype) / 8;
+  const auto find_one = [&](int vector) {
+    const auto load = [&](int64_t row, int64_t tap) {
+      const RegExp at = place(row, tap);
+      load_elements(vec(kTap), source, source.c == 0, source.c == 0 ? at : at + vector * vector_step,
+                    group.count(vector), new_tap(row, tap));
+    };
+    find_maximum(vec(winners + vector), taps, nullptr, load, tap_numbers());
+  };
+  for (int v = 0; v < group.vectors; ++v) {
+    if (!searched_in_halves(group, v)) {
+      find_one(v);
+      continue;
+    }
+    Xbyak::Label done;
+    search_halves(winners + v, taps, [&](int64_t row, int64_t tap) { return place(row, tap) + v * vector_step; });
+    jz(done, T_NEAR);
+    find_one(v);
+    find_one(v + 1);
+    L(done);
+    ++v;
+  }
+}
+
+/// Floats of 16 bits are in the order of integers once those with a sign are counted from zero downwards, NaN beyond
+/// the infinities. Both zeros become 0. The zero flag tells that there was no NaN.
+void PoolCode::search_halves(int winners, const Taps& taps, const PlaceTap& place) {
+  const Zmm best(kBest), tap(kTap), least(kRowBest), winner(winners), further(winners + 1);
+  const auto halves = [&](int64_t number) { return pattern(everywhere((number & 0xffff) * 0x10001)); };
+  vmovdqu16(further, halves(0x8000));
+  bool first = true;
+  for (int64_t row = taps.first_row; row < taps.end_row; ++row)
+    for (int64_t column = taps.first; column < taps.end; ++column) {
+      const RegExp at = place(row, column);
+      if (new_tap(row, column)) fetch(at);
+      vmovdqu16(tap, ptr[at]);
+      vpmovw2m(k1, tap);
+      vpsubw(tap | k1, further, tap);
+      const auto number = halves(row * p_.g.kernel[2] + column);
+      if (first) {
+        vmovdqa32(best, tap);
+        vmovdqa32(least, tap);
+        vmovdqu16(winner, number);
+      } else {
+        vpminsw(least, least, tap);
+        vpcmpgtw(k1, tap, best);
+        vpmaxsw(best, best, tap);
+        vmovdqa32(Zmm(kRowWinner), number);  // loaded apart: masked loads of words are slow on some processors
+        vmovdqu16(winner | k1, Zmm(kRowWinner));
+      }
+      first = false;
+    }
+  const int64_t infinity = p_.in[0].dtype == Dtype::bf16 ? 0x7f80 : 0x7c00;
+  vmovdqu16(tap, halves(-infinity));
+  vpcmpgtw(k1, best, halves(infinity));
+  vpcmpgtw(k2, tap, least);
+  vextracti64x4(Ymm(winners + 1), winner, 1);
+  vpmovzxwd(further, Ymm(winners + 1));
+  vpmovzxwd(winner, Ymm(winners));
+  kortestd(k1, k2);
+}
+
+}  // namespace partita::jit
