@@ -20,6 +20,9 @@ bool is_single(const TensorDesc& desc) {
   return true;
 }
 
+/// A number that u8 or s8 have; with others, which are legal, sums would leave s32.
+bool is_zero_point(float value) { return value >= -128 && value <= 255; }
+
 /// Replaces a port by the tensor its front reads; false where the front is not for a primitive.
 bool replace(const Problem& problem, const Expr& front, std::optional<Dequantized>& meaning, int& at,
              TensorDesc& port) {
@@ -78,6 +81,8 @@ bool Around::describe(dnnl::primitive_attr& attr, int arg, const std::optional<D
     if (front->zero_point->operand >= 0) {
       const TensorDesc& zero = problem_.in[static_cast<size_t>(front->zero_point->operand)];
       if (zero.dtype != Dtype::s32 || !is_single(zero)) return false;
+    } else if (!is_zero_point(front->zero_point->value)) {
+      return false;
     }
     attr.set_zero_points_mask(arg, 0);
   }

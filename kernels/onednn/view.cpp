@@ -31,7 +31,8 @@ int64_t end_pad(const Axis& axis) {
   return (axis.narrow - 1) * axis.stride + extent - axis.wide - axis.begin;
 }
 
-/// A single window has no stride. oneDNN 3.7 looks at it nevertheless, and writes out of bounds for long ones.
+/// A single window has no stride, nor a single tap a dilation. oneDNN 3.7 looks at them nevertheless, and writes out of
+/// bounds for long ones.
 int64_t least_stride(const Axis& axis) {
   if (axis.narrow != 1) return axis.stride;
   const int64_t room = axis.wide - (axis.kernel - 1) * axis.dilation - 1 + axis.begin + end_pad(axis);
@@ -185,7 +186,7 @@ Windows windows_of(const Attrs& attrs, const Dims& wide, const Dims& narrow, con
                     .begin = entry(begin, i, 0),
                     .end = entry(end, i, 0)};
     windows.strides.push_back(least_stride(axis));
-    windows.dilations.push_back(axis.dilation - 1);
+    windows.dilations.push_back(axis.kernel == 1 ? 0 : axis.dilation - 1);
     windows.begin.push_back(axis.begin);
     windows.end.push_back(end_pad(axis));
     windows.each_has_a_cell &= each_window_has_a_cell(axis);

@@ -161,6 +161,19 @@ TEST(post_ops, a_narrow_tensor_with_two_readers_is_still_multiplied_as_it_is) {
   EXPECT_EQ(g.difference(g.run()), "") << g.steps();
 }
 
+/// Legal, but more than s32 sums of integers hold.
+TEST(post_ops, zero_points_beyond_the_integers_are_subtracted_in_f32) {
+  for (const char* zero : {"256", "2000000000", "-9000000000000000000"}) {
+    const CompiledGraph g = compiled_graph(str("%10: f32 = Dequantize(%0: u8[20,320]) {scales=[0.02], zps=[", zero,
+                                               "], qtype=per_tensor};"
+                                               "%11: f32 = Dequantize(%1: s8[320,32]) {scales=[0.03], zps=[0]};"
+                                               "%12 = MatMul(%10, %11)"),
+                                           2);
+    EXPECT_EQ(g.difference(g.run()), "") << zero << g.steps();
+    EXPECT_GT(g.executable->program.steps.size(), 1u) << g.steps();
+  }
+}
+
 /// A random chain of element-wise operators behind a product.
 std::string random_chain(Random& random) {
   const char* products[] = {kConvolution, kTransposed, kMatmul};
