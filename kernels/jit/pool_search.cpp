@@ -43,13 +43,14 @@ void PoolCode::find_maximum(const Xmm& winner, const Taps& taps, const std::func
 /// Each step waits for the one before it, so rows are searched by themselves and then compete with each other.
 template <class EachTap>
 void PoolCode::search(const Xmm& winner, const Taps& taps, bool started, Taken taken, const EachTap& each_tap) {
+  const Xbyak::Opmask still = kNumbers;
   for (int64_t row = taps.first_row; row < taps.end_row; ++row) {
     const bool apart = wide() && row > taps.first_row;
     const Xmm best = vec(apart ? kRowBest : kBest), named = apart ? vec(kRowWinner) : winner;
     bool first = row == taps.first_row ? !started : apart;
     for (int64_t tap = taps.first; tap < taps.end; ++tap) {
       const Xbyak::Address number = each_tap(row, tap);
-      if (taken == Taken::numbers) vcmpps(kNumbers | kNumbers, vec(kTap), vec(kTap), kOrdered);
+      if (taken == Taken::numbers) vcmpps(still | kNumbers, vec(kTap), vec(kTap), kOrdered);
       if (first) {
         vmovaps(best, vec(kTap));
         vmovups(named, number);
