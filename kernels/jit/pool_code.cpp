@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 
 #include "kernels/jit/expand.hpp"
 #include "src/base/dtype.hpp"
@@ -16,8 +15,6 @@ using Xbyak::RegExp;
 using Xbyak::Xmm;
 using Xbyak::Ymm;
 using Xbyak::Zmm;
-
-constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
 }  // namespace
 

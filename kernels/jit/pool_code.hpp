@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "kernels/jit/body.hpp"
@@ -96,6 +97,7 @@ class PoolCode : protected Emitter {
     return std::vector<int32_t>(static_cast<size_t>(lanes()), static_cast<int32_t>(number));
   }
 
+  static constexpr float kLowest = -std::numeric_limits<float>::infinity();
   static constexpr int kLeastRegisters = 4;  ///< of an expression
   static constexpr int kMostTaken = 16;      ///< by the steps, so that both expressions have room
   static constexpr int64_t kMostStride = 4;  ///< along x
@@ -113,8 +115,8 @@ class PoolCode : protected Emitter {
   void search_halves(int winners, const Taps& taps, const PlaceTap& place);
   /// What a search takes the taps for: numbers, or numbers and NaN.
   enum class Taken : uint8_t { numbers, any };
-  template <class EachTap>
-  void search(const Xbyak::Xmm& winner, const Taps& taps, bool started, Taken taken, const EachTap& each_tap);
+  void search(const Xbyak::Xmm& winner, const Taps& taps, bool started, Taken taken, const LoadTap& load_tap,
+              const TapNames& names);
   void compete(const Xbyak::Xmm& best, const Xbyak::Xmm& winner, const Xbyak::Xmm& value, const Xbyak::Operand& number,
                Taken taken);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The search for maxima: the number of the first maximum of a window, in each lane. NaN is one.
 #include <bit>
-#include <limits>
 
 #include "kernels/jit/pool_code.hpp"
+#include "kernels/jit/pool_compete.hpp"
 #include "src/base/dtype.hpp"
 
 namespace partita::jit {
@@ -14,8 +14,7 @@ using Xbyak::Xmm;
 using Xbyak::Ymm;
 using Xbyak::Zmm;
 
-constexpr float kLowest = -std::numeric_limits<float>::infinity();
-constexpr uint8_t kOrdered = 0x07, kNotGreaterEqual = 0x19, kLess = 0x11;
+constexpr uint8_t kOrdered = 0x07, kLess = 0x11;
 const Xbyak::Opmask kNumbers = Xbyak::util::k3;  ///< where no tap was NaN
 
 }  // namespace
@@ -25,10 +24,7 @@ void PoolCode::find_maximum(const Xmm& winner, const Taps& taps, const std::func
                             const LoadTap& load_tap, const TapNames& names) {
   const auto search_for = [&](Taken taken) {
     if (start) start();
-    search(winner, taps, static_cast<bool>(start), taken, [&](int64_t row, int64_t tap) {
-      load_tap(row, tap);
-      return pattern(names(row, tap));
-    });
+    search(winner, taps, static_cast<bool>(start), taken, load_tap, names);
   };
   if (!wide()) return search_for(Taken::any);
   Xbyak::Label done;
@@ -41,15 +37,16 @@ void PoolCode::find_maximum(const Xmm& winner, const Taps& taps, const std::func
 }
 
 /// Each step waits for the one before it, so rows are searched by themselves and then compete with each other.
-template <class EachTap>
-void PoolCode::search(const Xmm& winner, const Taps& taps, bool started, Taken taken, const EachTap& each_tap) {
+void PoolCode::search(const Xmm& winner, const Taps& taps, bool started, Taken taken, const LoadTap& load_tap,
+                      const TapNames& names) {
   const Xbyak::Opmask still = kNumbers;
   for (int64_t row = taps.first_row; row < taps.end_row; ++row) {
     const bool apart = wide() && row > taps.first_row;
     const Xmm best = vec(apart ? kRowBest : kBest), named = apart ? vec(kRowWinner) : winner;
     bool first = row == taps.first_row ? !started : apart;
     for (int64_t tap = taps.first; tap < taps.end; ++tap) {
-      const Xbyak::Address number = each_tap(row, tap);
+      const auto number = pattern(names(row, tap));
+      load_tap(row, tap);
       if (taken == Taken::numbers) vcmpps(still | kNumbers, vec(kTap), vec(kTap), kOrdered);
       if (first) {
         vmovaps(best, vec(kTap));
@@ -81,28 +78,13 @@ void PoolCode::find_row_maximum(const Xmm& winner, const Taps& rows, int64_t fir
   find_maximum(winner, taps, start, load_tap, names);
 }
 
-/// The value takes the place of the best where it is greater, or NaN and best is not. Of zeros with either sign the
-/// first one stays.
+/// Of zeros with either sign the first one stays.
 void PoolCode::compete(const Xmm& best, const Xmm& winner, const Xmm& value, const Xbyak::Operand& number,
                        Taken taken) {
-  if (taken == Taken::numbers) {
-    vcmpps(k1, best, value, kLess);
-    vmaxps(best, value, best);
-    return vmovdqa32(winner | k1, number);
-  }
-  if (wide()) {
-    vcmpps(k1, best, value, kNotGreaterEqual);
-    vcmpps(k2, best, best, kOrdered);
-    kandw(k1, k1, k2);
-    vmovaps(best | k1, value);
-    return vmovdqa32(winner | k1, number);
-  }
-  const Xmm wins = scratch(0), ordered = scratch(1);
-  vcmpps(wins, best, value, kNotGreaterEqual);
-  vcmpps(ordered, best, best, kOrdered);
-  vandps(wins, wins, ordered);
-  vblendvps(best, best, value, wins);
-  vblendvps(winner, winner, number, wins);
+  if (taken == Taken::any) return emit_compete(*this, best, winner, value, number, scratch(0), scratch(1));
+  vcmpps(k1, best, value, kLess);
+  vmaxps(best, value, best);
+  vmovdqa32(winner | k1, number);
 }
 
 /// Whether vectors `vector` and the next one are searched as one of 16-bit elements.

@@ -10,6 +10,8 @@
 #include <bit>
 #include <limits>
 
+#include "kernels/jit/pool_compete.hpp"
+
 namespace partita::jit {
 namespace {
 
@@ -19,7 +21,6 @@ using Xbyak::Ymm;
 using Xbyak::Zmm;
 
 constexpr int kTogether = 2;  ///< vectors searched together
-constexpr uint8_t kOrdered = 0x07, kNotGreaterEqual = 0x19;
 
 int disp(int64_t bytes) { return static_cast<int>(bytes); }
 
@@ -120,7 +121,7 @@ void WinnerKernel::emit_windows(int count, int64_t apart) {
                      shape_.tap_names.empty() ? static_cast<int32_t>(own) : shape_.tap_names[static_cast<size_t>(own)]);
       for (int v = 0; v < count; ++v) {
         load_taps(vec(3 * v + 2), tap * shape_.dilation * shape_.cell_bytes + v * apart);
-        compete(v, number);
+        emit_compete(*this, vec(3 * v), vec(3 * v + 1), vec(3 * v + 2), number, scratch(2), scratch(3));
       }
     }
   }
@@ -153,23 +154,6 @@ void WinnerKernel::load_taps(const Xmm& dst, int64_t at) {
     vpcmpeqd(scratch(3), scratch(3), scratch(3));
     vgatherdps(Ymm(dst.getIdx()), ptr[rdx + Ymm(scratch(2).getIdx()) * 4], Ymm(scratch(3).getIdx()));
   }
-}
-
-void WinnerKernel::compete(int v, const Xmm& number) {
-  const Xmm best = vec(3 * v), winner = vec(3 * v + 1), tap = vec(3 * v + 2);
-  if (wide()) {
-    vcmpps(k1, best, tap, kNotGreaterEqual);
-    vcmpps(k1 | k1, best, best, kOrdered);
-    vmovaps(best | k1, tap);
-    vmovdqa32(winner | k1, number);
-    return;
-  }
-  const Xmm wins = scratch(2), ordered = scratch(3);
-  vcmpps(wins, best, tap, kNotGreaterEqual);
-  vcmpps(ordered, best, best, kOrdered);
-  vandps(wins, wins, ordered);
-  vblendvps(best, best, tap, wins);
-  vblendvps(winner, winner, number, wins);
 }
 
 }  // namespace partita::jit

@@ -48,7 +48,6 @@ class WinnerKernel : private Emitter {
   void emit_along_row();
   void emit_windows(int count, int64_t apart);
   void load_taps(const Xbyak::Xmm& dst, int64_t at);
-  void compete(int v, const Xbyak::Xmm& number);
 
   WinnerShape shape_;
   Xbyak::Label order_;  // 0, stride, 2 * stride, ..; AVX-512 keeps them in scratch 2
