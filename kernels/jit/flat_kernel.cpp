@@ -39,6 +39,9 @@ FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int i
   rows_together_ = lanes.code.size() <= kMostTogether ? rows_together(folds) : 1;
   for (size_t k = 0; k < shape.out.size(); ++k)
     if (folds_row(k)) accumulators_[k] = registers -= rows_together_;
+  held_ = folds == 0 ? held_vectors(lanes.code.size()) : 0;
+  for (size_t k = 0; k < shape.out.size(); ++k)
+    if (held_ > 0 && sums_up(k)) accumulators_[k] = registers -= held_;
   assign_addresses();
   const size_t joined_at = addresses_.size(), slots = joined_at + (shape.joined ? 3 * shape.out.size() : 0);
   if (shape.joined) {
@@ -72,6 +75,9 @@ FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int i
       joined_->emit_start();
     }
     body.emit_constants();
+    emit_held([&](size_t output, const RegExp& at, int count) {
+      load(accumulator(output), Dtype::f32, Walk::next, at, count);
+    });
 
     Xbyak::Label row, single, done;
     align(16);
@@ -91,6 +97,9 @@ FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int i
     jnz(rows_together_ > 1 ? single : row, T_NEAR);
 
     L(done);
+    emit_held([&](size_t output, const RegExp& at, int count) {
+      store_bytes(accumulator(output), sizeof(float), at, count, false);
+    });
     if (joined_) joined_->emit_finish();
     if (shape.streaming && shape.fenced) sfence();
   });
@@ -122,6 +131,26 @@ int FlatKernel::rows_together(int folds) const {
   return kFoldedRows;
 }
 
+/// Vectors of the rows that are added to one row, where they fit into registers.
+int FlatKernel::held_vectors(size_t operations) const {
+  size_t outputs = 0;
+  for (size_t k = 0; k < shape_.out.size(); ++k) outputs += sums_up(k) ? 1 : 0;
+  const auto vectors = static_cast<size_t>((shape_.length + lanes() - 1) / lanes());
+  const bool fits =
+      outputs * vectors <= static_cast<size_t>(value_registers()) / 2 && vectors * operations <= kMostTogether;
+  return fits && outputs > 0 && shape_.vectors == 1 && !shape_.joined ? static_cast<int>(vectors) : 0;
+}
+
+/// `move` between memory and registers for each vector that is held.
+void FlatKernel::emit_held(const std::function<void(size_t output, const RegExp& at, int count)>& move) {
+  for (size_t k = 0; held_ > 0 && k < shape_.out.size(); ++k) {
+    if (!sums_up(k)) continue;
+    for (turn_ = 0; turn_ < held_; ++turn_)
+      move(k, address(shape_.in.size() + k) + turn_ * lanes() * static_cast<int>(sizeof(float)), lanes_of(turn_));
+  }
+  turn_ = 0;
+}
+
 /// Operand `k` goes on by `rows` rows.
 void FlatKernel::next_rows(size_t k, int rows) {
   if (operand(k).place >= 0) return;
@@ -141,6 +170,17 @@ RegExp FlatKernel::address(size_t k) {
 
 bool FlatKernel::folds_row(size_t output) const {
   return shape_.out[output].fold != Fold::none && !shape_.out[output].steps;
+}
+
+/// Whether all rows of an output are one.
+bool FlatKernel::sums_up(size_t output) const {
+  const RowOperand& o = shape_.out[output];
+  return o.fold != Fold::none && o.steps && o.row_bytes == 0 && o.place < 0;
+}
+
+/// Elements in a vector of the row.
+int FlatKernel::lanes_of(int vector) const {
+  return static_cast<int>(std::min<int64_t>(lanes(), shape_.length - int64_t{vector} * lanes()));
 }
 
 /// Rows one after another, their numbers at once.
@@ -175,6 +215,14 @@ void FlatKernel::emit_elements(Body& body) {
     if (folds_row(k)) broadcast_bits(accumulator(k), std::bit_cast<int32_t>(identity_of(shape_.out[k].fold)));
   xor_(ecx, ecx);
   body.emit_row_values(hooks_for(lanes()));
+  if (held_ > 0) {
+    for (turn_ = 0; turn_ < held_; ++turn_) {
+      body.emit(hooks_for(lanes_of(turn_)));
+      if (turn_ + 1 < held_) add(rcx, lanes());
+    }
+    turn_ = 0;
+    return;
+  }
   if (whole > 0) {
     Xbyak::Label next;
     align(16);
@@ -250,7 +298,7 @@ void FlatKernel::store_operand(Xmm value, const Lane& lane, int count) {
     vcvtdq2ps(scratch(2), value);
     value = scratch(2);
   }
-  if (folds_row(output)) return fold_into(accumulator(output), value, o.fold, count);
+  if (accumulators_[output] >= 0) return fold_into(accumulator(output), value, o.fold, count);
   const RegExp to = elements(shape_.in.size() + output);
   if (o.fold != Fold::none) return fold_to_memory(value, o.fold, to, count);
   store(value, o.dtype, lane.flag, to, count, shape_.streaming && !o.kept && count == lanes());

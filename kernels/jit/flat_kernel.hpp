@@ -2,6 +2,7 @@
 // FlatKernel: machine code that evaluates an expression over rows of elements.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -66,6 +67,9 @@ class FlatKernel : private Emitter {
   Xbyak::RegExp address(size_t k);
   Xbyak::RegExp elements(size_t k);
   int rows_together(int folds) const;
+  int held_vectors(size_t operations) const;
+  int lanes_of(int vector) const;
+  void emit_held(const std::function<void(size_t output, const Xbyak::RegExp& at, int count)>& move);
   void next_rows(size_t k, int rows);
   void emit_rows_together(Body& body);
   void emit_row(Body& body);
@@ -77,16 +81,18 @@ class FlatKernel : private Emitter {
   void store_operand(Xbyak::Xmm value, const Lane& store, int count);
   void load_index(Xbyak::Xmm dst, int axis);
   bool folds_row(size_t output) const;
+  bool sums_up(size_t output) const;
   Xbyak::Xmm accumulator(size_t output) const { return vec(accumulators_[output] + turn_); }
 
   RowShape shape_;
   int inner_axis_;
   std::vector<std::optional<Xbyak::Reg64>> addresses_;  // of inputs, then outputs
   std::optional<JoinedStores> joined_;
-  std::vector<int> accumulators_;  // first register of each output that folds whole rows; -1: none
+  std::vector<int> accumulators_;  // first register of each output that folds into registers; -1: none
   void (*entry_)(const RowCall*) = nullptr;
   int rows_together_ = 1;  // registers of each: of rows whose numbers are folded at once
-  int turn_ = 0;           // the row of those that is emitted
+  int held_ = 0;           // registers of each: vectors of the row that all rows are added to; 0: it is in memory
+  int turn_ = 0;           // the row or vector of those that is emitted
 };
 
 }  // namespace partita::jit

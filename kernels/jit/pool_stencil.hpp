@@ -15,13 +15,13 @@ namespace partita::jit {
 /// Rows that windows lie over: a result combines the taps of all of them. A tap lies `taps[t]` elements behind the
 /// result's first place; the places of one result and the next are one element apart, or two.
 struct StencilShape {
-  RowShape rows;              ///< of the results; operands that the expression loads and stores
-  Fold fold = Fold::none;     ///< sum or max
-  Dtype dtype = Dtype::f32;   ///< of the rows that are combined
-  int64_t sources = 1;        ///< of these rows, at the most PoolStencil::kMaxSources
-  std::vector<int64_t> taps;  ///< ascending
+  RowShape rows;                      ///< of the results; operands that the expression loads and stores
+  Fold fold = Fold::none;             ///< sum or max
+  Dtype dtype = Dtype::f32;           ///< of the rows that are combined
+  int64_t sources = 1;                ///< of these rows, at the most PoolStencil::kMaxSources
+  std::vector<int64_t> taps;          ///< ascending
   std::vector<int64_t> fetched = {};  ///< those of them that read memory first, so that it is fetched ahead
-  bool every_second = false;  ///< f32 with reading beyond alone
+  bool every_second = false;          ///< f32 with reading beyond alone
   bool reads_beyond = false;  ///< whole vectors of f32 are read, up to PoolStencil::kOverread floats behind a row
   int64_t row_bytes = 0;      ///< from the rows under one row of results to those under the next
 };

@@ -20,6 +20,13 @@ constexpr int64_t kPiecesPerThread = 4;
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t padded(int64_t floats) { return ceil_div(floats, kVector) * kVector; }
 
+/// How many taps at the front read sources that follow each other.
+size_t neighbours(std::span<const Tap> taps) {
+  size_t count = 1;
+  while (count < taps.size() && taps[count].source == taps[count - 1].source + 1) ++count;
+  return count;
+}
+
 }  // namespace
 
 bool ResampleShrink::fits(const Problem& p, Isa isa) {
@@ -43,43 +50,24 @@ ResampleShrink::ResampleShrink(const Problem& p, const Target& target)
   block_ = std::clamp<int64_t>(kSumFloats / sum_pitch_, 1, ceil_div(walk_.y.to(), least_blocks));
   blocks_ = ceil_div(walk_.y.to(), block_);
   parts_ = std::min<int64_t>(target.threads, planes * blocks_);
-  // What a call reads: the sums so far, and for each tap what the front expression loads and two weights.
-  most_ = std::min(kMostTaps, (kMaxOperands - 1) / (front_in_.size() + 2));
-  make_sums(p, target.isa);
+  sums_ = {make_sum(p, target.isa, Fold::none), make_sum(p, target.isa, Fold::sum)};
   for (int first = 0; first < walk_.x.most_taps(); first += ColumnKernel::kMaxTaps)
     columns_.emplace_back(target.isa, walk_.x, 1, std::vector<ColumnGroup::Chunk>{{0, walk_.x.to(), 0}}, first,
                           sum_pitch_ * 4, result_pitch_ * 4);
   make_back(p, target.isa);
 }
 
-void ResampleShrink::make_sums(const Problem& p, Isa isa) {
-  const Expr front = front_expression(p);
-  for (auto& list : sums_) list.resize(most_ + 1);
-  for (int64_t z = 0; z < walk_.z.to(); ++z)
-    for (int64_t y = 0; y < walk_.y.to(); ++y) {
-      const size_t all = walk_.z.taps(z).size() * walk_.y.taps(y).size(), group = group_of(all);
-      for (size_t done = 0; done == 0 || done < all; done += group) {
-        Kernel& kernel = sums_[done > 0 ? 1 : 0][std::min(group, all - done)];
-        if (!kernel) kernel = make_sum(front, isa, std::min(group, all - done), done > 0);
-      }
-    }
-}
-
-/// sum over taps of front(row) * weights
-ResampleShrink::Kernel ResampleShrink::make_sum(const Expr& front, Isa isa, size_t taps, bool accumulate) const {
+/// Source rows times their weights, into one row: `fold` adds them to what is there.
+ResampleShrink::Kernel ResampleShrink::make_sum(const Problem& p, Isa isa, Fold fold) const {
   RowKernelWriter w;
-  const RowOperand result{Dtype::f32, true, sum_pitch_ * 4}, weight{Dtype::f32, false, 0};
   std::vector<RowOperand> operands;
   for (const WalkedTensor& t : front_tensors_)
     operands.push_back({t.dtype, t.row_step(walk_, walk_.x.from()) == 1, t.y});
-  auto sum = accumulate ? w.load(result) : w.builder().constant(0);
-  for (size_t k = 0; k < taps; ++k) {
-    auto term = w.splice(front, front_in_, operands);
-    if (walk_.y.weighted()) term = w.builder().mul(term, w.load(weight));
-    if (walk_.z.weighted()) term = w.builder().mul(term, w.load(weight));
-    sum = k == 0 && !accumulate ? term : w.builder().add(sum, term);
-  }
-  w.store(result, sum);
+  auto term = w.splice(front_expression(p), front_in_, operands);
+  if (walk_.y.weighted()) term = w.builder().mul(term, w.load({Dtype::f32, false, sizeof(Tap)}));
+  if (walk_.z.weighted()) term = w.builder().mul(term, w.load({Dtype::f32, false, 0}));
+  const RowOperand sums{.dtype = Dtype::f32, .steps = true, .row_bytes = 0, .fold = fold};
+  fold == Fold::none ? w.store(sums, term) : w.fold(sums, term);
   return w.make(isa, walk_.x.from(), false, kPrefetchFromMemory);
 }
 
@@ -116,8 +104,7 @@ void ResampleShrink::run_piece(const RunArgs& args, const Piece& piece, float* s
   std::array<const std::byte*, kMaxOperands> planes;
   for (size_t o = 0; o < front_tensors_.size(); ++o)
     planes[o] = front_tensors_[o].at(args.in[static_cast<size_t>(front_in_[o])], walk_, piece.plane, 0, 0, 0);
-  for (int64_t row = 0; row < rows; ++row)
-    sum_row(planes.data(), piece.z, piece.begin + row, sums + row * sum_pitch_);
+  for (int64_t row = 0; row < rows; ++row) sum_row(planes.data(), piece.z, piece.begin + row, sums + row * sum_pitch_);
   for (const ColumnGroup& group : columns_) group.run(0, sums, results, rows);
   std::array<const void*, kMaxOperands> in;
   std::array<void*, kMaxOperands> out;
@@ -131,30 +118,25 @@ void ResampleShrink::run_piece(const RunArgs& args, const Piece& piece, float* s
   (*back_)({in.data(), out.data(), nullptr, rows});
 }
 
+/// Row after row, as they lie in memory: several at once, vector by vector, come from there a third slower.
 void ResampleShrink::sum_row(const std::byte* const* planes, int64_t z, int64_t y, float* to) const {
   std::array<const void*, kMaxOperands> in;
   void* out = to;
-  const auto z_taps = walk_.z.taps(z), y_taps = walk_.y.taps(y);
-  const size_t all = z_taps.size() * y_taps.size(), group = group_of(all);
-  auto at_z = z_taps.begin();
-  auto at_y = y_taps.begin();
-  for (size_t done = 0; done == 0 || done < all; done += group) {
-    const size_t taps = std::min(group, all - done);
-    size_t k = 0;
-    if (done > 0) in[k++] = to;
-    for (size_t t = 0; t < taps; ++t) {
-      const Tap &tz = *at_z, &ty = *at_y;
-      if (++at_y == y_taps.end()) {
-        at_y = y_taps.begin();
-        ++at_z;
-      }
+  bool begun = false;
+  for (const Tap& tz : walk_.z.taps(z)) {
+    for (std::span<const Tap> left = walk_.y.taps(y); !left.empty();) {
+      const size_t rows = begun ? neighbours(left) : 1;
+      size_t k = 0;
       for (size_t o = 0; o < front_tensors_.size(); ++o)
-        in[k++] = planes[o] + tz.source * front_tensors_[o].z + ty.source * front_tensors_[o].y;
-      if (walk_.y.weighted()) in[k++] = &ty.weight;
+        in[k++] = planes[o] + tz.source * front_tensors_[o].z + left[0].source * front_tensors_[o].y;
+      if (walk_.y.weighted()) in[k++] = &left[0].weight;
       if (walk_.z.weighted()) in[k++] = &tz.weight;
+      (*sums_[begun])({in.data(), &out, nullptr, static_cast<int64_t>(rows)});
+      left = left.subspan(rows);
+      begun = true;
     }
-    (*sums_[done > 0 ? 1 : 0][taps])({in.data(), &out, nullptr, 1});
   }
+  if (!begun) std::fill_n(to, walk_.x.from(), 0.0F);
 }
 
 }  // namespace partita::jit

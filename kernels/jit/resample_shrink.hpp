@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -24,7 +25,6 @@ class ResampleShrink {
 
  private:
   using Kernel = std::shared_ptr<const FlatKernel>;
-  static constexpr size_t kMostTaps = 16;  ///< summed in one call
 
   /// Result rows [begin, end) of a plane.
   struct Piece {
@@ -35,14 +35,7 @@ class ResampleShrink {
   ThreadScratch scratch() const {
     return {parts_, (sum_floats() + result_floats()) * static_cast<int64_t>(sizeof(float))};
   }
-  /// Taps of one call where `all` are shared out evenly; at least one, so that no taps are one call.
-  size_t group_of(size_t all) const {
-    if (all <= most_) return std::max<size_t>(1, all);
-    const size_t calls = (all + most_ - 1) / most_;
-    return (all + calls - 1) / calls;
-  }
-  void make_sums(const Problem& p, Isa isa);
-  Kernel make_sum(const Expr& front, Isa isa, size_t taps, bool accumulate) const;
+  Kernel make_sum(const Problem& p, Isa isa, Fold fold) const;
   void make_back(const Problem& p, Isa isa);
   void run_piece(const RunArgs& args, const Piece& piece, float* sums, float* results) const;
   /// `planes`: where the plane of each operand of the front expression starts.
@@ -51,8 +44,7 @@ class ResampleShrink {
   ResampleWalk walk_;
   std::vector<int> front_in_, back_in_;
   std::vector<WalkedTensor> front_tensors_, back_tensors_, out_;
-  size_t most_ = kMostTaps;
-  std::vector<Kernel> sums_[2];  // [accumulate][taps]
+  std::array<Kernel, 2> sums_;  // of the first source row; of those added to it
   std::vector<ColumnGroup> columns_;
   Kernel back_;
   int64_t block_ = 1, blocks_ = 1, parts_ = 1, sum_pitch_ = 0, result_pitch_ = 0;
