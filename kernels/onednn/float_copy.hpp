@@ -2,12 +2,11 @@
 // Copies between tensors of any floating-point type and layout and f32 tensors of another layout.
 #pragma once
 
-#include "kernels/problem.hpp"
+#include "kernels/kernel.hpp"
 
 namespace partita::onednn {
 
-/// `to_desc` describes an f32 tensor without gaps.
-void copy_to_floats(const TensorDesc& from_desc, const void* from, const TensorDesc& to_desc, float* to);
-void copy_from_floats(const TensorDesc& from_desc, const float* from, const TensorDesc& to_desc, void* to);
+/// Copies in[0], which lies as `from` says, to out[0], which lies as `to` says; both have the same dims.
+Result<Run> float_copy(const TensorDesc& from, const TensorDesc& to, const Target& target);
 
 }  // namespace partita::onednn

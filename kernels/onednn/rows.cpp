@@ -64,6 +64,7 @@ struct Copy {
   size_t port;
   TensorDesc user, copy;
   size_t offset_bytes;
+  Run run = {};
 };
 
 struct Copies {
@@ -74,17 +75,34 @@ struct Copies {
 
 using Layout = TensorDesc (*)(TensorDesc);
 
+/// The tensor with one place along the axes that repeat its elements.
+TensorDesc distinct(TensorDesc tensor) {
+  for (int axis = 0; axis < tensor.dims.size(); ++axis)
+    if (tensor.strides[axis] == 0) tensor.dims[axis] = 1;
+  return tensor;
+}
+
+/// `desc`, of a tensor's distinct elements, repeated as `tensor` repeats them.
+TensorDesc repeated(TensorDesc desc, const TensorDesc& tensor) {
+  for (int axis = 0; axis < tensor.dims.size(); ++axis)
+    if (tensor.strides[axis] == 0) desc.strides[axis] = 0;
+  desc.dims = tensor.dims;
+  return desc;
+}
+
 void copy_side(Layout layout, std::vector<TensorDesc>& tensors, std::vector<Copy>& copies, size_t& bytes,
                uint64_t* constant_ports = nullptr) {
   for (size_t port = 0; port < tensors.size(); ++port) {
     TensorDesc& tensor = tensors[port];
-    TensorDesc copy = layout(tensor);
+    const TensorDesc user = distinct(tensor);
+    TensorDesc copy = layout(user);
     copy.dtype = Dtype::f32;
-    if (!is_floating(tensor.dtype) || copy == tensor) continue;
+    const TensorDesc whole = repeated(copy, tensor);
+    if (!is_floating(tensor.dtype) || whole == tensor) continue;
     if (constant_ports) *constant_ports &= ~(uint64_t{1} << port);
-    copies.push_back({port, tensor, copy, bytes});
+    copies.push_back({port, user, copy, bytes});
     bytes += (bytes_for(Dtype::f32, elements(copy.dims)) + 63) / 64 * 64;
-    tensor = copy;
+    tensor = whole;
   }
 }
 
@@ -115,22 +133,38 @@ const char* plan_in_floats(Planner plan, const Problem& problem, const Target& t
   return found ? nullptr : reason;
 }
 
+/// Makes the copies' code. Returns the scratch memory that the most demanding one needs.
+Result<size_t> make_copies(Copies& copies, const Target& target) {
+  size_t bytes = 0;
+  const auto make = [&](Copy& copy, const TensorDesc& from, const TensorDesc& to) -> Status {
+    PT_ASSIGN(copy.run, float_copy(from, to, target));
+    bytes = std::max(bytes, copy.run.scratch_bytes);
+    return {};
+  };
+  for (Copy& copy : copies.in) PT_TRY(make(copy, copy.user, copy.copy));
+  for (Copy& copy : copies.out) PT_TRY(make(copy, copy.copy, copy.user));
+  return bytes;
+}
+
+Status run_copy(const Copy& copy, const void* from, void* to, void* scratch) {
+  return copy.run.call({{&from, 1}, {&to, 1}, scratch});
+}
+
 Status run_on_copies(const Copies& copies, const Run& inner, const RunArgs& args) {
-  char* scratch = static_cast<char*>(args.scratch);
+  char* const scratch = static_cast<char*>(args.scratch);
+  char* const rest = scratch + copies.bytes;
   std::array<const void*, kMaxPorts> in{};
   std::array<void*, kMaxPorts> out{};
   std::copy(args.in.begin(), args.in.end(), in.begin());
   std::copy(args.out.begin(), args.out.end(), out.begin());
   for (const Copy& copy : copies.in) {
-    float* floats = reinterpret_cast<float*>(scratch + copy.offset_bytes);
-    copy_to_floats(copy.user, in[copy.port], copy.copy, floats);
+    char* const floats = scratch + copy.offset_bytes;
+    PT_TRY(run_copy(copy, in[copy.port], floats, rest));
     in[copy.port] = floats;
   }
   for (const Copy& copy : copies.out) out[copy.port] = scratch + copy.offset_bytes;
-  PT_TRY(inner.call({{in.data(), args.in.size()}, {out.data(), args.out.size()}, scratch + copies.bytes, args.packed}));
-  for (const Copy& copy : copies.out) {
-    copy_from_floats(copy.copy, static_cast<const float*>(out[copy.port]), copy.user, args.out[copy.port]);
-  }
+  PT_TRY(inner.call({{in.data(), args.in.size()}, {out.data(), args.out.size()}, rest, args.packed}));
+  for (const Copy& copy : copies.out) PT_TRY(run_copy(copy, out[copy.port], args.out[copy.port], rest));
   return {};
 }
 
@@ -164,7 +198,8 @@ Result<Run> make_in_floats(Planner plan, const Problem& problem, const Target& t
   Copies& copies = planned_run.copies;
   PT_ASSIGN(Run inner, finished(std::move(planned_run.run), copies.problem, target));
   if (copies.in.empty() && copies.out.empty()) return inner;
-  const size_t bytes = copies.bytes + inner.scratch_bytes;
+  PT_ASSIGN(const size_t copies_scratch, make_copies(copies, target));
+  const size_t bytes = copies.bytes + std::max(inner.scratch_bytes, copies_scratch);
   const int team = inner.team;
   std::vector<Pack> packs = inner.packs;
   for (Pack& pack : packs)

@@ -109,18 +109,20 @@ struct Pieces {
 /// The shares' results lie one behind the other in scratch memory, then the scratch memory of the pieces.
 struct Sum {
   Pieces pieces;
-  TensorDesc result, part;
+  TensorDesc part;
+  Run copy;  ///< of the first one, where the sum is, to the result
   size_t part_bytes;
 
-  size_t all_scratch() const { return part_bytes * static_cast<size_t>(pieces.shares) + pieces.all_scratch().bytes(); }
+  size_t parts_bytes() const { return part_bytes * static_cast<size_t>(pieces.shares); }
+  size_t all_scratch() const { return parts_bytes() + std::max(pieces.all_scratch().bytes(), copy.scratch_bytes); }
 
   Status operator()(const RunArgs& args) const {
     auto* scratch = static_cast<std::byte*>(args.scratch);
     void* parts = scratch;
-    PT_TRY(pieces(args.in, {&parts, 1}, scratch + part_bytes * static_cast<size_t>(pieces.shares)));
+    PT_TRY(pieces(args.in, {&parts, 1}, scratch + parts_bytes()));
     add(scratch);
-    copy_from_floats(part, reinterpret_cast<const float*>(scratch), result, args.out[0]);
-    return {};
+    const void* const sum = scratch;
+    return copy.call({{&sum, 1}, args.out.first(1), scratch + parts_bytes()});
   }
 
  private:
@@ -150,8 +152,8 @@ Run run_of(std::function<Status(const RunArgs&)> call, size_t scratch_bytes) {
 }  // namespace
 
 Shares::Shares(const Problem& problem, const Target& target)
-    : problem_(problem), piece_(problem), alone_(target.deterministic && splits_sums(problem)) {
-  threads_ = std::max(1, target.threads);
+    : problem_(problem), piece_(problem), target_(target), alone_(target.deterministic && splits_sums(problem)) {
+  target_.threads = std::max(1, target.threads);
   if (!alone_) return;
   piece_.constant_ports = 0;
   in_steps_.assign(problem.in.size(), 0);
@@ -230,7 +232,7 @@ void Shares::share_product() {
     cut(piece_.out[port], piece_.out[port].dims.size() - from_right, shares_, out_steps_[port]);
 }
 
-Run Shares::whole(Run of_piece) const {
+Result<Run> Shares::whole(Run of_piece) const {
   if (!alone_) return of_piece;
   const size_t scratch = aligned(of_piece.scratch_bytes);
   Pieces pieces{.run = std::move(of_piece),
@@ -238,11 +240,12 @@ Run Shares::whole(Run of_piece) const {
                 .out_steps = out_steps_,
                 .shares = shares_,
                 .cost = std::max<int64_t>(work_ / shares_, 1),
-                .threads = static_cast<int>(std::min<int64_t>(threads_, shares_)),
+                .threads = static_cast<int>(std::min<int64_t>(target_.threads, shares_)),
                 .scratch_bytes = scratch};
   if (sums_) {
     const auto part_bytes = static_cast<size_t>(out_steps_[0]);
-    Sum sum{.pieces = std::move(pieces), .result = problem_.out[0], .part = piece_.out[0], .part_bytes = part_bytes};
+    PT_ASSIGN(Run copy, float_copy(piece_.out[0], problem_.out[0], target_));
+    Sum sum{.pieces = std::move(pieces), .part = piece_.out[0], .copy = std::move(copy), .part_bytes = part_bytes};
     const size_t bytes = sum.all_scratch();
     return run_of(std::move(sum), bytes);
   }

@@ -22,7 +22,7 @@ class Shares {
   /// Threads to make the primitive for, as ThreadScope takes them; 0: the target's.
   int threads() const { return alone_ ? 1 : 0; }
   /// The problem's run, made of one of the piece.
-  Run whole(Run of_piece) const;
+  Result<Run> whole(Run of_piece) const;
 
  private:
   /// Divides an axis of a tensor of the piece by `shares_`.
@@ -32,10 +32,10 @@ class Shares {
   void share_product();
 
   Problem problem_, piece_;
+  Target target_;
   int64_t shares_ = 1, work_ = 1;
   bool alone_ = false, sums_ = false;
   std::vector<int64_t> in_steps_, out_steps_;  ///< bytes from one share of a port's tensor to the next
-  int threads_ = 1;
 };
 
 }  // namespace partita::onednn
