@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // LayerNorm and RMSNorm by tiles of rows. Each block of a row: its sum, then its squared differences from its own mean,
 // read from the cache; blocks are joined in f64. Then (x - mean) rstd gamma + beta.
-// Rows of 16-bit elements are read once for both: s = sum(x - x0), q = sum((x - x0)^2), x0 the row's first element;
-// mean = x0 + s / N, variance = q / N - (s / N)^2 (Chan, Golub and LeVeque 1983). |x0 - mean| <= sqrt(N variance), so
-// the difference loses log2(N) of f32's 24 bits at the most, where the elements themselves have 8 or 11.
+// Where nobody asks for the statistics (f32, to the last bit), rows of 16-bit elements are read once for both: s = sum(x
+// - x0), q = sum((x - x0)^2), x0 the row's first element; mean = x0 + s / N, variance = q / N - (s / N)^2 (Chan, Golub
+// and LeVeque 1983). |x0 - mean| <= sqrt(N variance), so the difference loses log2(N) of f32's 24 bits at the most,
+// where the elements themselves have 8 or 11.
 #include <cmath>
 
 #include "kernels/jit/rows_norm.hpp"
@@ -50,8 +51,8 @@ class LayerNorm {
     scale_ = scratch_.results(plan_);
     if (plan_.edges.has_front) elements_ = scratch_.elements(plan_);
     if (one_block()) mean_ = sums_;
-    at_once_ = !root_mean_square_ && one_block() && !plan_.edges.has_front && bits_of(plan_.in[0].dtype) == 16 &&
-               plan_.space.lanes <= kLongestAtOnce;
+    at_once_ = !root_mean_square_ && !has_stats_ && one_block() && !plan_.edges.has_front &&
+               bits_of(plan_.in[0].dtype) == 16 && plan_.space.lanes <= kLongestAtOnce;
     if (at_once_) first_ = scratch_.results(plan_);
     at_once_ ? write_sweep() : write_sweeps();
     write_map(p);

@@ -101,17 +101,19 @@ TEST_P(jit_rows_norm, layer_norm_agrees_with_the_reference) {
 
 TEST_P(jit_rows_norm, layer_norm_of_rows_far_from_zero_agrees_with_the_reference) {
   const auto [data, vectors] = GetParam();
-  for (const Dims& dims : {Dims{7, 5}, Dims{5, 300}, Dims{3, 4096}, Dims{3, 4097}}) {
-    Problem p = problem_for(StepKind::layer_norm, OpKind::LayerNorm);
-    p.attrs.set(Attr::epsilon, 0.01f);
-    p.attrs.set(Attr::begin_norm_axis, int64_t{1});
-    p.attrs.set(Attr::use_affine, false);
-    p.attrs.set(Attr::keep_stats, true);
-    p.in = {dense_desc(data, dims)};
-    p.out = {dense_desc(data, dims), dense_desc(vectors, {dims[0]}), dense_desc(vectors, {dims[0]})};
-    Random random(static_cast<uint64_t>(dims[1]));
-    expect_rows_agree(p, random, expectation(4, {{1000, 1004}}));
-  }
+  for (const Dims& dims : {Dims{7, 5}, Dims{5, 300}, Dims{3, 4096}, Dims{3, 4097}})
+    for (const bool statistics : {false, true}) {
+      Problem p = problem_for(StepKind::layer_norm, OpKind::LayerNorm);
+      p.attrs.set(Attr::epsilon, 0.01f);
+      p.attrs.set(Attr::begin_norm_axis, int64_t{1});
+      p.attrs.set(Attr::use_affine, false);
+      p.attrs.set(Attr::keep_stats, statistics);
+      p.in = {dense_desc(data, dims)};
+      p.out = {dense_desc(data, dims)};
+      if (statistics) p.out.insert(p.out.end(), 2, dense_desc(vectors, {dims[0]}));
+      Random random(static_cast<uint64_t>(dims[1]));
+      expect_rows_agree(p, random, expectation(4, {{1000, 1004}}));
+    }
 }
 
 TEST_P(jit_rows_norm, gradient_of_layer_norm_agrees_with_the_reference) {
