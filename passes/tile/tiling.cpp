@@ -45,6 +45,15 @@ class Sizes {
     return most;
   }
 
+  /// How far tiles may reach along `axis` for their pieces to have `budget` bytes. Pieces without the axis (dequantized
+  /// keys) count once; alive() is convex along it, so the line between its ends is above it.
+  int64_t reach(std::vector<int64_t> extents, size_t axis, int64_t budget) const {
+    const int64_t extent = r_.axes[axis].extent, least = alive(extents);
+    extents[axis] = extent;
+    const int64_t each = std::max<int64_t>(1, (alive(extents) - least) / std::max<int64_t>(1, extent - 1));
+    return 1 + std::max<int64_t>(0, budget - least) / each;
+  }
+
   /// Bytes of all pieces of all tiles.
   int64_t local_bytes() const {
     int64_t sum = 0;
@@ -133,7 +142,7 @@ std::optional<std::vector<int64_t>> tiling_of(const Program& program, const Regi
   const bool rows = is_matrix_axis(program, region, static_cast<int>(last));
   if (rows) {
     const int64_t others = sizes.tiles(extents) / extent;
-    const int64_t most = budget / std::max<int64_t>(sizes.alive(extents), 1);
+    const int64_t most = sizes.reach(extents, last, budget);
     // loops that every tile repeats (dequantization of keys) cost less in fewer tiles
     const int64_t wanted =
         repeats_steps(region, static_cast<int>(last)) ? extent : ceil_div(extent * others, kWantedTiles);
