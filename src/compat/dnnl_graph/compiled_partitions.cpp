@@ -133,10 +133,20 @@ Status check_lists(const dnnl_graph_compiled_partition& p, size_t num_inputs, si
                                            p.given_outputs, " outputs, found ", num_inputs, " and ", num_outputs));
 }
 
+/// Bytes that the program reads or writes of the port: by the tensor's own dims where only those are known, of the
+/// port's type all the same.
+size_t needed_bytes(const Port& port, const dnnl_graph_tensor& t) {
+  if (!port.takes_given_desc) return port.bytes;
+  dnnl_graph_logical_tensor_t desc = t.desc;
+  desc.data_type = static_cast<dnnl_data_type_t>(port.dtype);
+  const size_t bytes = bytes_of(desc);
+  return bytes == kUnknownSize ? 0 : bytes;  // what is missing is told where shapes are checked
+}
+
 Status misfit(const Port& port, const_dnnl_graph_tensor_t t, const char* side) {
   if (!t) return fail(Code::invalid_arguments, str("`", side, "` ", port.place, " is null"));
   return fail(Code::invalid_arguments, str(side, " ", port.place, " (tensor ", port.id, ") has ", t->bytes, " bytes, ",
-                                           port.bytes, " are needed"));
+                                           needed_bytes(port, *t), " are needed"));
 }
 
 template <class Bound>
@@ -159,7 +169,7 @@ Status bind(const std::vector<Port>& ports, const const_dnnl_graph_tensor_t* giv
             List<Bound>& into) {
   for (size_t i = 0; i < ports.size(); ++i) {
     const const_dnnl_graph_tensor_t t = given[ports[i].place];
-    if (!t || t->bytes < ports[i].bytes) return misfit(ports[i], t, side);
+    if (!t || t->bytes < needed_bytes(ports[i], *t)) return misfit(ports[i], t, side);
     into.add([&] { return of_port<Bound>(ports[i], *t); });
   }
   return {};

@@ -121,6 +121,11 @@ Raw blank_c() {
 
 bool is_host_scalar(const Raw& t) { return static_cast<int>(t.property) == static_cast<int>(Property::host_scalar); }
 
+Status check_layout(const Raw& t) {
+  if (t.layout_type != dnnl_graph_layout_type_opaque) return {};
+  return fail(Code::invalid_arguments, str("layout id ", t.layout.layout_id, " was not made by Partita"));
+}
+
 size_t bytes_of(const Raw& t) {
   if (t.layout_type != dnnl_graph_layout_type_strided || t.ndims < 0) return kUnknownSize;
   size_t count = 1;
@@ -196,8 +201,7 @@ dnnl_status_t dnnl_graph_logical_tensor_get_mem_size(const dnnl_graph_logical_te
   return answer_of([&]() -> Status {
     PT_TRY(need({{"logical_tensor", t}, {"size", size}}));
     PT_TRY(check_rank(*t));
-    if (t->layout_type == dnnl_graph_layout_type_opaque)
-      return fail(Code::invalid_arguments, str("layout id ", t->layout.layout_id, " was not made by Partita"));
+    PT_TRY(check_layout(*t));
     *size = bytes_of(*t);
     return {};
   });

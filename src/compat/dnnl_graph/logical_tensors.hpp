@@ -14,6 +14,8 @@ inline constexpr size_t kNoId = std::numeric_limits<size_t>::max();
 
 /// A rank above the limit is invalid_arguments: the structure was filled by hand.
 Status check_rank(const dnnl_graph_logical_tensor_t& t);
+/// Opaque layouts are other libraries': invalid_arguments, for the size of their memory is not known.
+Status check_layout(const dnnl_graph_logical_tensor_t& t);
 /// Only after check_rank.
 logical_tensor from_c(const dnnl_graph_logical_tensor_t& t);
 /// What is unknown, and what lies behind the rank, gets the markers of the C interface.

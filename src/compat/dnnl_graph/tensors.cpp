@@ -40,6 +40,7 @@ dnnl_status_t dnnl_graph_tensor_create(dnnl_graph_tensor_t* tensor, const dnnl_g
   return answer_of([&]() -> Status {
     PT_TRY(need({{"tensor", tensor}, {"logical_tensor", logical_tensor}, {"engine", engine}}));
     PT_TRY(check_rank(*logical_tensor));
+    PT_TRY(check_layout(*logical_tensor));
     if (is_host_scalar(*logical_tensor))
       return fail(Code::invalid_arguments, "a host scalar is made by dnnl_graph_tensor_create_scalar");
     auto made = std::make_unique<dnnl_graph_tensor>();

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
+#include <string_view>
 #include <thread>
 
 #include "tests/compat/dnnl_graph/handles.hpp"
@@ -344,6 +345,10 @@ TEST(dnnl_graph_execute, shape_inputs_may_arrive_with_execution) {
   EXPECT_STATUS(execute(c, stream, {&diff, &dims}, {&out}), dnnl_success);
   EXPECT_EQ(result[0], 1);
   EXPECT_EQ(result[15], 4);
+
+  const Tensor bytes = make_tensor(lt(2, {1, 1, 4, 4}, dnnl_u8), engine, result);
+  EXPECT_STATUS(execute(c, stream, {&diff, &dims}, {&bytes}), dnnl_invalid_arguments);
+  EXPECT_NE(std::string_view(partita_last_error()).find("has 16 bytes, 64 are needed"), std::string_view::npos);
 }
 
 TEST(dnnl_graph_execute, many_threads_share_a_compiled_partition) {

@@ -91,11 +91,14 @@ TEST(dnnl_graph_tensor, takes_the_librarys_memory_from_the_allocator) {
 TEST(dnnl_graph_tensor, create_refuses) {
   const Engine engine = make_engine();
   const Lt desc = lt(1, {4}), open = unknown_lt(1), scalar = host_scalar();
+  const Lt foreign = lt(1, {4}, dnnl_f32, dnnl_graph_layout_type_opaque);
   dnnl_graph_tensor_t t = nullptr;
+  void* data = nullptr;
   EXPECT_STATUS(dnnl_graph_tensor_create(nullptr, &desc, engine.get(), nullptr), dnnl_invalid_arguments);
   EXPECT_STATUS(dnnl_graph_tensor_create(&t, nullptr, engine.get(), nullptr), dnnl_invalid_arguments);
   EXPECT_STATUS(dnnl_graph_tensor_create(&t, &desc, nullptr, nullptr), dnnl_invalid_arguments);
   EXPECT_STATUS(dnnl_graph_tensor_create(&t, &scalar, engine.get(), nullptr), dnnl_invalid_arguments);
+  EXPECT_STATUS(dnnl_graph_tensor_create(&t, &foreign, engine.get(), &data), dnnl_invalid_arguments);
   EXPECT_STATUS(dnnl_graph_tensor_create(&t, &open, engine.get(), DNNL_MEMORY_ALLOCATE), dnnl_invalid_arguments);
   const Allocator empty = make_allocator(no_memory, never_called);
   const Engine poor = make_engine(empty);
@@ -104,7 +107,6 @@ TEST(dnnl_graph_tensor, create_refuses) {
   EXPECT_STATUS(dnnl_graph_tensor_destroy(nullptr), dnnl_success);
 
   const Tensor made = make_tensor(desc, engine, nullptr);
-  void* data = nullptr;
   dnnl_engine_t of = nullptr;
   Lt got;
   EXPECT_STATUS(dnnl_graph_tensor_get_data_handle(nullptr, &data), dnnl_invalid_arguments);
