@@ -86,14 +86,37 @@ bool multiplies_in_place(const Subgraph& graph, const SubOp& op, const Dims& dim
   return std::ranges::all_of(op.attrs.dims(Attr::strides), [](int64_t stride) { return stride == 1; });
 }
 
+/// A convolution that is no product of matrices as they lie.
+bool has_windows(const op& o, const Attrs& attrs) {
+  if (o.kind != OpKind::Convolution || !attrs.is(Attr::data_format, "NCX") || o.inputs.size() < 2) return false;
+  const logical_tensor& weights = o.inputs[1];
+  if (!weights.shape_known() || weights.rank() < kLeastRankOfImages) return false;
+  const bool outputs_first = attrs.is(Attr::weights_format, "OIX");
+  const int channels = outputs_first ? 0 : weights.rank() - 2;
+  return attrs.i64_or(Attr::groups, 1) != 1 ||
+         elements(weights.dims) != weights.dims[channels] * weights.dims[channels + 1] ||
+         std::ranges::any_of(attrs.dims(Attr::strides), [](int64_t stride) { return stride != 1; });
+}
+
 }  // namespace
 
-Dims open_strides(const Subgraph& graph, const SubOp& op, size_t out) {
+std::unordered_set<uint64_t> convolved_tensors(const Partition& partition) {
+  std::unordered_set<uint64_t> found;
+  for (size_t i = partition.ops.size(); i-- > 0;) {  // producers first, so readers are known already
+    const op& o = partition.ops[i];
+    if (has_windows(o, partition.attrs[i])) found.insert(o.inputs[0].id);
+    if (!keeps_axes(op_def(o.kind)) || o.outputs.empty() || !found.count(o.outputs[0].id)) continue;
+    for (const logical_tensor& t : o.inputs) found.insert(t.id);
+  }
+  return found;
+}
+
+Dims open_strides(const Subgraph& graph, const SubOp& op, size_t out, bool convolved) {
   const OpDef& def = op_def(op.kind);
   const logical_tensor& result = graph.values[static_cast<size_t>(op.out[out])].desc;
   const Dims& dims = result.dims;
   if (dims.size() < kLeastRankOfImages) return dense_strides(dims);
-  if (is_convolution(def.step) && multiplies_in_place(graph, op, dims)) return dense_strides(dims);
+  if (is_convolution(def.step) && !convolved && multiplies_in_place(graph, op, dims)) return dense_strides(dims);
   if (is_convolution(def.step))
     return op.attrs.is(Attr::data_format, "NCX") ? channels_last_strides(dims) : dense_strides(dims);
   if (!keeps_axes(def)) return dense_strides(dims);

@@ -2,15 +2,23 @@
 // How tensors lie in memory whose layout is left open, and what lowering makes of that.
 #pragma once
 
+#include <unordered_set>
+
 #include "kernels/problem.hpp"
+#include "passes/partition.hpp"
 #include "src/ir/subgraph.hpp"
 
 namespace partita {
 
+/// Ids of tensors that a convolution with windows or groups reads, or reads what operators that keep the axes make of
+/// them.
+std::unordered_set<uint64_t> convolved_tensors(const Partition& partition);
+
 /// Strides without gaps for result `out` of an operator whose inputs are settled. Convolutions lay their results
-/// channels last, for which products are fast; whoever reads such a tensor keeps its order of axes where the result has
-/// the same axes. Row-major otherwise.
-Dims open_strides(const Subgraph& graph, const SubOp& op, size_t out);
+/// channels last, for which products are fast; those that multiply matrices where they lie leave them row-major, unless
+/// the result is `convolved`. Whoever reads such a tensor keeps its order of axes where the result has the same axes.
+/// Row-major otherwise.
+Dims open_strides(const Subgraph& graph, const SubOp& op, size_t out, bool convolved);
 
 /// Strides without gaps for a tensor of `dims` whose axes lie in the order that those of `like` have.
 Dims strides_in_order_of(const logical_tensor& like, const Dims& dims);

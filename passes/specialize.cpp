@@ -48,7 +48,8 @@ Status check_given(const logical_tensor& port, const logical_tensor& t, bool inp
 
 class Specializer {
  public:
-  Specializer(const Partition& partition, const Given& given) : p_(partition), given_(given) {}
+  Specializer(const Partition& partition, const Given& given)
+      : p_(partition), given_(given), convolved_(convolved_tensors(partition)) {}
 
   Result<Specialized> run() {
     PT_TRY(add_values());
@@ -161,7 +162,8 @@ class Specializer {
       value.desc.rank_known = true;
       value.desc.dims = out[i].dims;
       // inner tensors lie as is best, whatever the graph says
-      if (!value.output || !is_settled(value.desc)) settle_layout(value.desc, open_strides(graph(), made, i));
+      if (!value.output || !is_settled(value.desc))
+        settle_layout(value.desc, open_strides(graph(), made, i, convolved_.count(value.desc.id) > 0));
     }
     return {};
   }
@@ -178,6 +180,7 @@ class Specializer {
   const Given& given_;
   Specialized result_;
   std::unordered_map<uint64_t, int> by_id_;
+  std::unordered_set<uint64_t> convolved_;
 };
 
 }  // namespace

@@ -131,6 +131,33 @@ TEST(specialize, lays_results_of_convolutions_channels_last_and_what_follows_ali
   EXPECT_EQ(strides.at(5), kRowMajor) << "a given tensor lies where it lies";
 }
 
+constexpr std::string_view kProduct =
+    "%2 = Convolution(%0: f32[2,3,6,6], %1: f32[4,3,1,1]) {strides=[1,1], pads_begin=[0,0], pads_end=[0,0], "
+    "dilations=[1,1], data_format=NCX, weights_format=OIX}; %3 = ReLU(%2)";
+
+TEST(specialize, leaves_products_of_matrices_row_major_where_they_lie) {
+  EXPECT_EQ(chosen_strides(std::string(kProduct)).at(2), kRowMajor);
+  const auto strides = chosen_strides(
+      std::string(kProduct) +
+      "; %5 = Convolution(%3, %4: f32[4,4,1,1]) {strides=[1,1], pads_begin=[0,0], pads_end=[0,0], dilations=[1,1], "
+      "data_format=NCX, weights_format=OIX}");
+  EXPECT_EQ(strides.at(2), kRowMajor);
+}
+
+TEST(specialize, lays_products_of_matrices_channels_last_for_convolutions_with_windows) {
+  for (const char* next :
+       {"; %5 = Convolution(%3, %4: f32[4,1,3,3]) {strides=[1,1], pads_begin=[1,1], pads_end=[1,1], dilations=[1,1], "
+        "groups=4, data_format=NCX, weights_format=OIX}",
+        "; %5 = Convolution(%3, %4: f32[3,3,4,4]) {strides=[1,1], pads_begin=[1,1], pads_end=[1,1], dilations=[1,1], "
+        "data_format=NCX, weights_format=XIO}",
+        "; %5 = Convolution(%3, %4: f32[4,4,1,1]) {strides=[2,2], pads_begin=[0,0], pads_end=[0,0], dilations=[1,1], "
+        "data_format=NCX, weights_format=OIX}"}) {
+    const auto strides = chosen_strides(std::string(kProduct) + next);
+    EXPECT_EQ(strides.at(2), kChannelsLast) << next;
+    EXPECT_EQ(strides.at(3), kChannelsLast) << next;
+  }
+}
+
 TEST(specialize, leaves_results_row_major_whose_axes_are_others) {
   const auto strides = chosen_strides("%2 = " + std::string(kConvolution) +
                                       "; %3: f32[2,4,36] = StaticReshape(%2) {shape=[2,4,36], special_zero=false}; "
