@@ -91,10 +91,10 @@ bool has_windows(const op& o, const Attrs& attrs) {
   if (o.kind != OpKind::Convolution || !attrs.is(Attr::data_format, "NCX") || o.inputs.size() < 2) return false;
   const logical_tensor& weights = o.inputs[1];
   if (!weights.shape_known() || weights.rank() < kLeastRankOfImages) return false;
-  const bool outputs_first = attrs.is(Attr::weights_format, "OIX");
-  const int channels = outputs_first ? 0 : weights.rank() - 2;
+  const int spatial = attrs.is(Attr::weights_format, "OIX") ? 2 : 0;  // its first axis
+  for (int d = spatial; d < spatial + weights.rank() - 2; ++d)
+    if (weights.dims[d] != 1) return true;
   return attrs.i64_or(Attr::groups, 1) != 1 ||
-         elements(weights.dims) != weights.dims[channels] * weights.dims[channels + 1] ||
          std::ranges::any_of(attrs.dims(Attr::strides), [](int64_t stride) { return stride != 1; });
 }
 

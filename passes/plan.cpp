@@ -117,49 +117,76 @@ bool read_for_the_result(const Problem& p, size_t k) {
   return k >= walked_operands(p) && has(p.back, ExprOp::load, k) && !has(p.front, ExprOp::load, k);
 }
 
+/// An output may take the place of an input that is read at the same places and never again, where the kernel loads
+/// what it needs of an element before it stores the element.
 class InPlace {
  public:
   explicit InPlace(Program& program) : p_(program), taken_(program.buffers.size(), false) {}
 
-  /// An output may take the place of an input that is read at the same places and never again, where the kernel loads
-  /// what it needs of an element before it stores the element.
   void run() {
+    each_pair([this](size_t s, size_t k, size_t o) { return pair_ports(p_.steps[s], k, o); });
+    each_pair([this](size_t s, size_t k, size_t o) { return share_memory(s, k, o); });
+  }
+
+ private:
+  Buffer& buffer(int b) { return p_.buffers[static_cast<size_t>(b)]; }
+
+  /// take(step, operand, output) for all that may share places by what the step does, until it is true.
+  template <class Take>
+  void each_pair(const Take& take) {
     for (size_t s = 0; s < p_.steps.size(); ++s) {
       const Step& step = p_.steps[s];
       if (!step.picked.kernel || !step.picked.kernel->in_place) continue;
       for (size_t o = 0; o < step.out.size(); ++o) {
-        const Buffer& to = buffer(step.out[o]);
-        if (to.role != Buffer::Role::output || !has(step.problem.back, ExprOp::store, o)) continue;
-        if (elements(step.problem.out[o].dims) != to.desc.elements()) continue;
-        for (size_t k = 0; k < step.in.size(); ++k) {
-          if (!may_share(s, k, step.problem.out[o])) continue;
-          taken_[static_cast<size_t>(step.in[k])] = true;
-          p_.inplace.emplace_back(buffer(step.in[k]).tensor, to.tensor);
-          break;
-        }
+        if (!has(step.problem.back, ExprOp::store, o)) continue;
+        if (elements(step.problem.out[o].dims) != buffer(step.out[o]).desc.elements()) continue;
+        for (size_t k = 0; k < step.in.size(); ++k)
+          if (may_share(s, k, step.problem.out[o]) && take(s, k, o)) break;
       }
     }
   }
 
- private:
-  const Buffer& buffer(int b) const { return p_.buffers[static_cast<size_t>(b)]; }
-
   /// Operand `k` of step `s` may be overwritten by the output.
-  bool may_share(size_t s, size_t k, const TensorDesc& out) const {
+  bool may_share(size_t s, size_t k, const TensorDesc& out) {
     const Step& step = p_.steps[s];
     const int b = step.in[k];
     if (b == Step::kNoBuffer || !read_for_the_result(step.problem, k)) return false;
     const TensorDesc& in = step.problem.in[k];
     if (in.dims != out.dims || in.strides != out.strides || in.offset != out.offset) return false;
     if (bits_of(in.dtype) != bits_of(out.dtype) || bits_of(in.dtype) < 8) return false;
-    if (buffer(b).role != Buffer::Role::input || buffer(b).desc.property == Property::constant) return false;
     if (taken_[static_cast<size_t>(b)] || std::count(step.in.begin(), step.in.end(), b) != 1) return false;
     return std::none_of(p_.steps.begin() + static_cast<long>(s) + 1, p_.steps.end(),
-                        [&](const Step& later) { return later.reads(b); });
+                        [&](const Step& later) { return later.reads(b) || later.writes(b); });
+  }
+
+  /// The caller may give one memory for both.
+  bool pair_ports(const Step& step, size_t k, size_t o) {
+    const Buffer &from = buffer(step.in[k]), &to = buffer(step.out[o]);
+    if (from.role != Buffer::Role::input || from.desc.property == Property::constant) return false;
+    if (to.role != Buffer::Role::output) return false;
+    taken_[static_cast<size_t>(step.in[k])] = taken_[static_cast<size_t>(step.out[o])] = true;
+    p_.inplace.emplace_back(from.tensor, to.tensor);
+    return true;
+  }
+
+  /// The temporary that operand `k` is becomes the memory of the output, which nobody has touched till then, and which
+  /// is no input's either.
+  bool share_memory(size_t s, size_t k, size_t o) {
+    const int from = p_.steps[s].in[k], to = p_.steps[s].out[o];
+    const auto owned = [&](int b) { return buffer(b).role == Buffer::Role::temporary && !buffer(b).kept; };
+    if (!owned(from) || !(owned(to) || buffer(to).role == Buffer::Role::output)) return false;
+    if (taken_[static_cast<size_t>(to)] || buffer(from).desc.size_bytes() > buffer(to).desc.size_bytes()) return false;
+    if (elements(p_.steps[s].problem.in[k].dims) != buffer(from).desc.elements()) return false;
+    for (size_t before = 0; before < s; ++before)
+      if (p_.steps[before].reads(to) || p_.steps[before].writes(to)) return false;
+    if (std::count(p_.steps[s].out.begin(), p_.steps[s].out.end(), to) != 1 || p_.steps[s].reads(to)) return false;
+    for (size_t of = 0; of <= s; ++of)
+      for (auto* side : {&p_.steps[of].in, &p_.steps[of].out}) std::replace(side->begin(), side->end(), from, to);
+    return true;
   }
 
   Program& p_;
-  std::vector<bool> taken_;  // inputs given away
+  std::vector<bool> taken_;  // ports that share memory with another
 };
 
 }  // namespace
@@ -191,6 +218,7 @@ void mark_constants(Program& program) {
 }
 
 void plan_memory(Program& program) {
+  InPlace(program).run();
   program.kept_bytes = place_kept(program);
   program.scratch_offset = place(lifetimes(program), program);
   size_t scratch = 0;
@@ -199,7 +227,6 @@ void plan_memory(Program& program) {
   program.addresses = program.buffers.size() + std::max(most_operands(program), program.inputs.size());
   const bool many = program.addresses > Program::kPointersOnStack;
   program.arena_bytes = program.pointers_offset + (many ? aligned(program.addresses * sizeof(void*)) : 0);
-  InPlace(program).run();
 }
 
 }  // namespace partita

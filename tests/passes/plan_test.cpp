@@ -71,20 +71,43 @@ TEST(plan, temporaries_that_are_still_needed_are_never_overwritten) {
   EXPECT_GT(temporaries, 300u);
 }
 
-TEST(plan, a_chain_needs_two_temporaries_whatever_its_length) {
-  std::string text = "%1 = Exp(%0: f32[64])";
-  for (int i = 2; i <= 10; ++i) text += str("; %", i, " = Exp(%", i - 1, ")");
-  const Partition p = one_partition(final_graph_of(text));
+/// One step for each operator.
+Program plain_program(std::string_view text, const std::vector<uint64_t>& kept = {}) {
+  const Partition p = one_partition(final_graph_of(text), kept);
   Program program = lowered(p, ports_of(p));
   make_kernels(program);
+  return program;
+}
+
+TEST(plan, a_chain_of_two_sizes_needs_two_temporaries_whatever_its_length) {
+  std::string text = "%1: bf16 = TypeCast(%0: f32[64])";
+  for (int i = 2; i <= 10; ++i) text += str("; %", i, i % 2 == 0 ? ": f32" : ": bf16", " = TypeCast(%", i - 1, ")");
+  const Program program = plain_program(text);
   EXPECT_EQ(program.steps.size(), 10u);
-  EXPECT_EQ(program.scratch_offset, 2 * 64 * sizeof(float));
+  EXPECT_EQ(program.scratch_offset, 64 * (sizeof(float) + sizeof(uint16_t)));
+}
+
+TEST(plan, a_chain_that_may_be_computed_in_place_lives_in_its_result) {
+  std::string text = "%1: bf16 = TypeCast(%0: f32[64])";
+  for (int i = 2; i <= 10; ++i) text += str("; %", i, " = Exp(%", i - 1, ")");
+  const Program program = plain_program(text);
+  EXPECT_EQ(program.steps.size(), 10u);
+  EXPECT_EQ(program.scratch_offset, 0u);
+  EXPECT_EQ(program.inplace, (std::vector<std::pair<uint64_t, uint64_t>>{}));
+}
+
+TEST(plan, temporaries_live_apart_from_results_that_are_not_theirs_alone) {
+  // an input may lie where the result does: %1 would overwrite %3
+  EXPECT_EQ(plain_program("%1 = Exp(%0: f32[64]); %2 = Add(%3: f32[64], %1)").scratch_offset, 256u);
+  // read again
+  EXPECT_EQ(plain_program("%1: f32 = TypeCast(%0: bf16[64]); %2 = Exp(%1); %4 = Add(%2, %1)").scratch_offset, 256u);
+  // the first result of the loop is written and read before
+  EXPECT_EQ(plain_program("%1: f32 = TypeCast(%0: bf16[2,3]); %2 = StaticTranspose(%1) {order=[1,0]}").scratch_offset,
+            64u);
 }
 
 TEST(plan, scratch_lies_behind_the_temporaries) {
-  const Partition p = one_partition(final_graph_of("%1 = Exp(%0: f32[64]); %2 = Exp(%1)"));
-  Program program = lowered(p, ports_of(p));
-  make_kernels(program);
+  Program program = plain_program("%1 = Exp(%0: f32[64]); %2: bf16 = TypeCast(%1)");
   program.steps[0].run.scratch_bytes = 20;
   program.steps[1].run.scratch_bytes = 100;
   plan_memory(program);
