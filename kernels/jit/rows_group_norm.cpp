@@ -22,6 +22,7 @@ constexpr int64_t kLeastLanes = 256, kLeastRows = 8;
 constexpr int64_t kUnit = 64;
 /// Samples or groups a thread, from which on threads do not share one.
 constexpr int64_t kEnoughTiles = 4;
+constexpr int64_t kJoinCost = 8;  ///< operations that join a channel of a piece with its group
 
 struct GroupPlan : RowPlan {
   bool channel_lanes = false;
@@ -206,27 +207,48 @@ class GroupNorm {
       for (int64_t c = 0; c < plan_.width(); ++c) sums[c] /= static_cast<float>(positions_of(piece));
       sweep(differences_, tile, piece);
     });
-    for (int64_t first = 0; first < plan_.width(); first += plan_.together()) finish(tile, first);
+    const int64_t together = plan_.together();
+    parallel_for(plan_.width() / together, plan_.pieces * together * kJoinCost, [&](int64_t begin, int64_t end) {
+      for (int64_t group = begin; group < end; ++group) finish(tile, group * together);
+    });
     each_piece([&](int64_t piece) { sweep(map_, tile, piece); });
+  }
+
+  /// Sum of value(positions of the piece, piece, channel) over all pieces of the group's channels.
+  template <class Value>
+  double over_channels(int64_t first, const Value& value) const {
+    double sum = 0;
+    for (int64_t piece = 0; piece < plan_.pieces; ++piece) {
+      const auto positions = static_cast<double>(positions_of(piece));
+      for (int64_t c = first; c < first + plan_.together(); ++c) sum += value(positions, piece, c);
+    }
+    return sum;
   }
 
   /// The group whose channels start at `first` of the tile.
   void finish(const Tile& tile, int64_t first) const {
-    Moments all;
-    for (int64_t piece = 0; piece < plan_.pieces; ++piece) {
-      const auto count = static_cast<double>(positions_of(piece));
-      for (int64_t c = first; c < first + plan_.together(); ++c)
-        all.add(count, tile.floats(sums_, piece)[c], tile.floats(squares_, piece)[c]);
-    }
-    const double rstd = 1 / std::sqrt(all.variance() + static_cast<double>(epsilon_));
-    std::fill_n(tile.floats(mean_) + first, plan_.together(), static_cast<float>(all.mean));
+    const auto count = static_cast<double>(plan_.space.rows * plan_.space.lanes / plan_.width() * plan_.together());
+    // The mean first, then the squares about it: channels that lie far apart cancel nothing.
+    const double mean =
+        over_channels(first, [&](double positions, int64_t piece,
+                                 int64_t c) { return positions * static_cast<double>(tile.floats(sums_, piece)[c]); }) /
+        count;
+    const double variance =
+        over_channels(first,
+                      [&](double positions, int64_t piece, int64_t c) {
+                        const double apart = static_cast<double>(tile.floats(sums_, piece)[c]) - mean;
+                        return static_cast<double>(tile.floats(squares_, piece)[c]) + positions * apart * apart;
+                      }) /
+        count;
+    const double rstd = 1 / std::sqrt(variance + static_cast<double>(epsilon_));
+    std::fill_n(tile.floats(mean_) + first, plan_.together(), static_cast<float>(mean));
     std::fill_n(tile.floats(rstd_) + first, plan_.together(), static_cast<float>(rstd));
     if (!has_stats(problem_)) return;
     const int64_t group = plan_.channel_lanes ? first / plan_.together() : tile.outer[1];
     for (size_t port : {1u, 2u}) {
       const TensorDesc& desc = problem_.out[port];
       const int64_t at = desc.offset + tile.outer[0] * desc.strides[0] + group * desc.strides[1];
-      store_from_double(tile.args.out[port], desc.dtype, at, port == 1 ? all.mean : all.variance());
+      store_from_double(tile.args.out[port], desc.dtype, at, port == 1 ? mean : variance);
     }
   }
 
