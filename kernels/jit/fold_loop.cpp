@@ -175,16 +175,8 @@ class FoldLoop {
     const TensorDesc& desc = part.flat.out[output.port];
     const FoldWalk& walk = part.walks[f];
     const int64_t n = walk.row_places != 0 ? rows : 1;
-    for (int64_t r = 0; r < n; ++r) {
-      double* to = results + r * desc.strides[part.axis];
-      const float* from = sums + r * walk.row_places;
-      if (output.how == Fold::sum) {
-#pragma omp simd
-        for (int64_t i = 0; i < walk.places_of_row; ++i) to[i] += from[i];
-      } else {
-        for (int64_t i = 0; i < walk.places_of_row; ++i) to[i] = folded(output.how, to[i], from[i]);
-      }
-    }
+    for (int64_t r = 0; r < n; ++r)
+      fold_numbers(output.how, results + r * desc.strides[part.axis], sums + r * walk.row_places, walk.places_of_row);
   }
 
   std::vector<Part> parts_;

@@ -14,6 +14,7 @@ constexpr int64_t kEnoughTasks = 16;  ///< extent of a kept axis that is split w
 constexpr int64_t kMostCopies = 64;
 constexpr int64_t kLeastWork = 8192;                ///< elements of a task, where there is more than one
 constexpr int64_t kMostDoubles = int64_t{1} << 20;  ///< of all copies together, where there is more than one
+constexpr int64_t kLeastFolds = 8;  ///< elements for each number of a copy: filling and joining it are worth it then
 
 /// Distance from the first to one past the last place.
 int64_t places(const TensorDesc& desc) {
@@ -69,7 +70,8 @@ FoldPlan::FoldPlan(const Problem& loop, const Dims& rows) {
   most_tasks_ = std::max<int64_t>(elements(loop.out[0].dims) / kLeastWork, 1);
   if (shared_ || rows.empty()) return;
   copies_ = std::clamp(std::min(kMostDoubles / std::max<int64_t>(size_, 1), rows[axis_]), int64_t{1}, kMostCopies);
-  most_tasks_ = copies_ = std::min(copies_, most_tasks_);
+  const int64_t worth = elements(loop.out[0].dims) / std::max<int64_t>(size_ * kLeastFolds, 1);
+  most_tasks_ = copies_ = std::min({copies_, most_tasks_, std::max<int64_t>(worth, 1)});
 }
 
 FoldPlan::Range FoldPlan::range(int64_t task, int64_t extent) const {
@@ -90,15 +92,8 @@ void FoldPlan::finish(void* scratch, const RunArgs& args) const {
     double* results = static_cast<double*>(scratch) + o.first;
     auto* out = static_cast<float*>(args.out[o.port]);
     parallel_for(o.count, copies_, [&](int64_t begin, int64_t end) {
-      for (int64_t copy = 1; copy < copies_; ++copy) {
-        const double* from = results + copy * size_;
-        if (o.how == Fold::sum) {
-#pragma omp simd
-          for (int64_t i = begin; i < end; ++i) results[i] += from[i];
-        } else {
-          for (int64_t i = begin; i < end; ++i) results[i] = folded(o.how, results[i], from[i]);
-        }
-      }
+      for (int64_t copy = 1; copy < copies_; ++copy)
+        fold_numbers(o.how, results + begin, results + copy * size_ + begin, end - begin);
 #pragma omp simd
       for (int64_t i = begin; i < end; ++i) out[i] = static_cast<float>(results[i]);
     });

@@ -16,6 +16,22 @@ Fold fold_of_output(const Expr& back, size_t port);
 /// Null where every fold has a form that plans know, otherwise the reason.
 const char* refuse_folds(const Problem& loop);
 
+/// to[i] = folded(how, to[i], from[i]) for n numbers.
+template <class T>
+void fold_numbers(Fold how, double* to, const T* from, int64_t n) {
+  const auto each = [&](auto fold) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) to[i] = fold(to[i], static_cast<double>(from[i]));
+  };
+  // Without branches, so that they become vectors; NaN is unlike itself.
+  switch (how) {
+    case Fold::max: return each([](double a, double b) { return ((a != a) | (a > b)) ? a : b; });
+    case Fold::min: return each([](double a, double b) { return ((a != a) | (a < b)) ? a : b; });
+    case Fold::mul: return each([](double a, double b) { return a * b; });
+    default: return each([](double a, double b) { return a + b; });
+  }
+}
+
 /// Work is split along one axis of the rows. Where each fold keeps that axis, tasks fill different places of one copy
 /// of the results; otherwise each task has a copy. Copies hold doubles, in scratch memory; `finish` joins them in
 /// order. How many tasks there are, the loop's size alone says (small ones have one), never the number of threads.
