@@ -11,7 +11,8 @@ set_target_properties(partita_dnnl_graph PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${P
                       LINK_DEPENDS ${dnnl_graph_exports})
 target_include_directories(partita_dnnl_graph PRIVATE include ${PROJECT_SOURCE_DIR}
                            $<TARGET_PROPERTY:DNNL::dnnl,INTERFACE_INCLUDE_DIRECTORIES>)
-target_compile_definitions(partita_dnnl_graph PRIVATE PARTITA_VERSION="${PROJECT_VERSION}")
+# Functions that oneDNN's headers declare are visible as in oneDNN's own library; with ours they are anyhow.
+target_compile_definitions(partita_dnnl_graph PRIVATE PARTITA_VERSION="${PROJECT_VERSION}" DNNL_DLL DNNL_DLL_EXPORTS)
 target_link_libraries(partita_dnnl_graph PRIVATE ${header_dependencies} OpenMP::OpenMP_CXX ${CMAKE_DL_LIBS})
 target_link_options(partita_dnnl_graph PRIVATE -Wl,--version-script=${dnnl_graph_exports} -Wl,-Bsymbolic
                     -Wl,--exclude-libs,ALL -Wl,-z,noexecstack)   # oneDNN has assembly that does not say so itself
