@@ -90,14 +90,15 @@ TensorDesc repeated(TensorDesc desc, const TensorDesc& tensor) {
   return desc;
 }
 
-void copy_side(Layout layout, std::vector<TensorDesc>& tensors, std::vector<Copy>& copies, size_t& bytes,
+/// Behind the operator's own `ports` tensors come operands of expressions: what is repeated in them is copied once.
+void copy_side(Layout layout, size_t ports, std::vector<TensorDesc>& tensors, std::vector<Copy>& copies, size_t& bytes,
                uint64_t* constant_ports = nullptr) {
   for (size_t port = 0; port < tensors.size(); ++port) {
     TensorDesc& tensor = tensors[port];
-    const TensorDesc user = distinct(tensor);
+    const TensorDesc user = port < ports ? tensor : distinct(tensor);
     TensorDesc copy = layout(user);
     copy.dtype = Dtype::f32;
-    const TensorDesc whole = repeated(copy, tensor);
+    const TensorDesc whole = port < ports ? copy : repeated(copy, tensor);
     if (!is_floating(tensor.dtype) || whole == tensor) continue;
     if (constant_ports) *constant_ports &= ~(uint64_t{1} << port);
     copies.push_back({port, user, copy, bytes});
@@ -108,8 +109,9 @@ void copy_side(Layout layout, std::vector<TensorDesc>& tensors, std::vector<Copy
 
 Copies copies_of(const Problem& problem, Layout layout) {
   Copies copies{.problem = problem, .in = {}, .out = {}};
-  copy_side(layout, copies.problem.in, copies.in, copies.bytes, &copies.problem.constant_ports);
-  copy_side(layout, copies.problem.out, copies.out, copies.bytes);
+  const auto inputs = static_cast<size_t>(problem.in_ports());
+  copy_side(layout, inputs, copies.problem.in, copies.in, copies.bytes, &copies.problem.constant_ports);
+  copy_side(layout, problem.out.size(), copies.problem.out, copies.out, copies.bytes);
   return copies;
 }
 

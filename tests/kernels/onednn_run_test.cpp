@@ -2,8 +2,10 @@
 // What the oneDNN rows share: precision modes, use from several threads, and problems on which oneDNN 3.7 itself fails.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 
+#include "tests/support/kernel_run.hpp"
 #include "tests/support/random_windows.hpp"
 
 namespace partita::test {
@@ -40,6 +42,39 @@ TEST(onednn_run, lower_precision_modes_stay_within_their_precision) {
                         .pads_begin = {1, 1}, .pads_end = {1, 1}, .leftover = {0, 0}};
     expect_rows_agree(convolution(Dtype::f32, same, 1, 16, 16), random, {.tolerance_factor = 1000, .target = target});
   }
+}
+
+/// A product of f16 divided by an operand.
+Problem quotient(const TensorDesc& divisor) {
+  const TensorDesc square = dense_desc(Dtype::f16, {64, 64});
+  Problem problem = matmul(Dtype::f16, square, square, square);
+  problem.ports_in = 2;
+  problem.in.push_back(divisor);
+  ExprBuilder b(problem.back);
+  b.store(0, b.div(b.skeleton(), b.load(2)));
+  return problem;
+}
+
+TEST(onednn_run, operands_that_repeat_a_number_are_copied_once) {
+  const auto rows = kernels_for(StepKind::matmul);
+  const auto row = std::ranges::find(rows, std::string_view("matmul_any_onednn_f32"), &Kernel::name);
+  ASSERT_NE(row, rows.end());
+  TensorDesc matrix = dense_desc(Dtype::f16, {64, 64}), number = matrix;
+  number.strides = {0, 0};
+  Random random(3);
+  std::vector<Buffer> in;
+  for (int factor = 0; factor < 2; ++factor) in.push_back(random_buffer(matrix, random));
+  std::vector<std::vector<Buffer>> results;
+  std::vector<size_t> bytes;
+  for (const TensorDesc& divisor : {matrix, number}) {
+    const Problem problem = quotient(divisor);
+    in.push_back(random_buffer(divisor, random, {1.5, 1.5}));
+    results.push_back(run_kernel(*row, problem, in, 2));
+    bytes.push_back(row->make(problem, {})->scratch_bytes);
+    in.pop_back();
+  }
+  EXPECT_EQ(byte_difference(results[1], results[0]), "");
+  EXPECT_LE(bytes[1] + 64 * 63 * sizeof(float), bytes[0]);
 }
 
 TEST(onednn_run, one_kernel_serves_several_threads_at_once) {
