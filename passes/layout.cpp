@@ -74,16 +74,24 @@ const TensorDesc* main_tensor(const Problem& p) {
   }
 }
 
-/// Images are matrices where they lie: windows are single cells, one each.
+/// Each window is a cell of its own, with all channels.
+bool windows_are_cells(const Attrs& attrs, const logical_tensor& weights) {
+  const int spatial = attrs.is(Attr::weights_format, "OIX") ? 2 : 0;  // its first axis
+  for (int d = spatial; d < spatial + weights.rank() - 2; ++d)
+    if (weights.dims[d] != 1) return false;
+  return attrs.i64_or(Attr::groups, 1) == 1 &&
+         std::ranges::all_of(attrs.dims(Attr::strides), [](int64_t stride) { return stride == 1; });
+}
+
+/// Images are matrices where they lie.
 bool multiplies_in_place(const Subgraph& graph, const SubOp& op, const Dims& dims) {
   const auto desc = [&](size_t k) -> const logical_tensor& { return graph.values[static_cast<size_t>(op.in[k])].desc; };
   const logical_tensor &src = desc(0), &weights = desc(1);
   if (op.kind != OpKind::Convolution || !op.attrs.is(Attr::data_format, "NCX") || src.dtype != Dtype::f32) return false;
-  if (op.attrs.i64_or(Attr::groups, 1) != 1 || !is_dense(src.dims, src.strides)) return false;
-  if (elements(weights.dims) != src.dims[1] * dims[1]) return false;
+  if (!windows_are_cells(op.attrs, weights) || !is_dense(src.dims, src.strides)) return false;
   for (int d = 2; d < dims.size(); ++d)
     if (src.dims[d] != dims[d]) return false;
-  return std::ranges::all_of(op.attrs.dims(Attr::strides), [](int64_t stride) { return stride == 1; });
+  return true;
 }
 
 /// A convolution that is no product of matrices as they lie.
@@ -91,11 +99,7 @@ bool has_windows(const op& o, const Attrs& attrs) {
   if (o.kind != OpKind::Convolution || !attrs.is(Attr::data_format, "NCX") || o.inputs.size() < 2) return false;
   const logical_tensor& weights = o.inputs[1];
   if (!weights.shape_known() || weights.rank() < kLeastRankOfImages) return false;
-  const int spatial = attrs.is(Attr::weights_format, "OIX") ? 2 : 0;  // its first axis
-  for (int d = spatial; d < spatial + weights.rank() - 2; ++d)
-    if (weights.dims[d] != 1) return true;
-  return attrs.i64_or(Attr::groups, 1) != 1 ||
-         std::ranges::any_of(attrs.dims(Attr::strides), [](int64_t stride) { return stride != 1; });
+  return !windows_are_cells(attrs, weights);
 }
 
 }  // namespace

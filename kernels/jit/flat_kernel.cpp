@@ -143,7 +143,8 @@ int FlatKernel::held_vectors(size_t operations) const {
 
 /// `move` between memory and registers for each vector that is held.
 void FlatKernel::emit_held(const std::function<void(size_t output, const RegExp& at, int count)>& move) {
-  for (size_t k = 0; held_ > 0 && k < shape_.out.size(); ++k) {
+  if (held_ == 0) return;
+  for (size_t k = 0; k < shape_.out.size(); ++k) {
     if (!sums_up(k)) continue;
     for (turn_ = 0; turn_ < held_; ++turn_)
       move(k, address(shape_.in.size() + k) + turn_ * lanes() * static_cast<int>(sizeof(float)), lanes_of(turn_));

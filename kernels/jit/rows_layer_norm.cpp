@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // LayerNorm and RMSNorm by tiles of rows. Each block of a row: its sum, then its squared differences from its own mean,
 // read from the cache; blocks are joined in f64. Then (x - mean) rstd gamma + beta.
-// Where nobody asks for the statistics (f32, to the last bit), rows of 16-bit elements are read once for both: s = sum(x
-// - x0), q = sum((x - x0)^2), x0 the row's first element; mean = x0 + s / N, variance = q / N - (s / N)^2 (Chan, Golub
-// and LeVeque 1983). |x0 - mean| <= sqrt(N variance), so the difference loses log2(N) of f32's 24 bits at the most,
-// where the elements themselves have 8 or 11.
+// Where nobody asks for the statistics (f32, to the last bit), rows of 16-bit elements are read once for both:
+// s = sum(x - x0), q = sum((x - x0)^2), x0 the row's first element; mean = x0 + s / N, variance = q / N - (s / N)^2
+// (Chan, Golub and LeVeque 1983). |x0 - mean| <= sqrt(N variance), so the difference loses log2(N) of f32's 24 bits at
+// the most, where the elements themselves have 8 or 11.
 #include <cmath>
 
 #include "kernels/jit/rows_norm.hpp"
@@ -125,7 +125,8 @@ class LayerNorm {
     const Value deviation = b.apply(ExprOp::sqrt, b.add(variance, b.constant(epsilon_)));
     finish_.store(as_row(squares_), variance);
     finish_.store(as_row(scale_), b.div(b.constant(1), deviation));
-    for (Sweep* sweep : {&means_, &finish_}) sweep->make(plan_.isa, plan_.results(), 0, false);
+    finish_.make(plan_.isa, plan_.results(), 0, false);
+    if (!root_mean_square_ && !at_once_) means_.make(plan_.isa, plan_.results(), 0, false);
   }
 
   /// Lanes of block `block`.

@@ -3,6 +3,7 @@
 #include "kernels/onednn/blocked_copy.hpp"
 
 #include "kernels/kernel.hpp"
+#include "kernels/onednn/float_copy.hpp"
 #include "src/base/shape.hpp"
 
 namespace partita::onednn {
@@ -57,13 +58,8 @@ std::optional<Run> blocked_copy(const memory::desc& from, const memory::desc& to
   if (from.get_inner_nblks() > 0 && to.get_inner_nblks() > 0) return {};
   const memory::desc& blocked = from.get_inner_nblks() > 0 ? from : to;
   if (from.get_ndims() + blocked.get_inner_nblks() > kMaxRank) return {};
-  Problem loop;
-  loop.step = StepKind::loop;
-  loop.in.push_back(cut(*dtype, from, blocked));
-  loop.out.push_back(cut(*dtype, to, blocked));
+  const Problem loop = copy_loop(cut(*dtype, from, blocked), cut(*dtype, to, blocked));
   if (elements(loop.out[0].dims) == 0) return {};
-  ExprBuilder build(loop.back);
-  build.store(0, build.load(0));
   const auto picked = pick_kernel(loop, target);
   if (!picked.ok() || picked->kernel->slow) return {};
   Result<Run> run = picked->kernel->make(loop, target);
