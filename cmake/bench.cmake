@@ -5,6 +5,7 @@ add_executable(partita_bench ${bench_sources})
 set_target_properties(partita_bench PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
 target_link_libraries(partita_bench PRIVATE partita_dnnl_graph partita_objects partita::ascend partita::infiniop
                       CLI11::CLI11 benchmark::benchmark)
+target_precompile_headers(partita_bench PRIVATE <dnnl.hpp> <algorithm> <functional> <map> <string>)
 
 # Networks as published, which `partita_bench graphs` measures beside the small ones of tests/data/models.
 find_package(Python3 COMPONENTS Interpreter QUIET)

@@ -39,7 +39,9 @@ if(PARTITA_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-maybe-uninitialized)   # false alarms: g++ 12 loses track of variants in sanitized code
 endif()
 
+# With ccache nothing is precompiled: it would have to be told to take precompiled headers for what they are.
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
 endif()

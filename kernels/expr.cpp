@@ -106,15 +106,6 @@ float identity_of(Fold fold) {
   }
 }
 
-double folded(Fold fold, double a, double b) {
-  switch (fold) {
-    case Fold::max: return std::isnan(a) || a > b ? a : b;
-    case Fold::min: return std::isnan(a) || a < b ? a : b;
-    case Fold::mul: return a * b;
-    default: return a + b;
-  }
-}
-
 std::string text_of(const Expr& expr) {
   std::string text;
   for (size_t i = 0; i < expr.code.size(); ++i) {

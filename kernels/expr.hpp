@@ -42,8 +42,15 @@ enum class Fold : uint8_t { none, sum, max, min, mul };
 Fold fold_of(ExprOp op);
 /// The value that changes nothing.
 float identity_of(Fold fold);
-/// One step of the fold.
-double folded(Fold fold, double a, double b);
+/// One step of the fold. Nothing branches on values (NaN is unlike itself), so loops over one fold become vectors.
+inline double folded(Fold fold, double a, double b) {
+  switch (fold) {
+    case Fold::max: return ((a != a) | (a > b)) ? a : b;
+    case Fold::min: return ((a != a) | (a < b)) ? a : b;
+    case Fold::mul: return a * b;
+    default: return a + b;
+  }
+}
 /// Whether the instruction writes an output.
 inline bool writes(ExprOp op) { return op == ExprOp::store || fold_of(op) != Fold::none; }
 

@@ -5,6 +5,7 @@
 
 #include <bit>
 
+#include "kernels/jit/predicates.hpp"
 #include "src/base/perf_map.hpp"
 
 namespace partita::jit {
@@ -12,7 +13,6 @@ namespace {
 
 using Xbyak::Xmm;
 
-enum Predicate { kEqual = 0x00, kUnordered = 0x03, kGreaterEqual = 0x1d, kGreater = 0x1e };
 constexpr int kNearestEven = 0, kDown = 1;
 
 }  // namespace
@@ -63,9 +63,9 @@ const uint8_t* Emitter::finish() {
   return getCode();
 }
 
-void Emitter::compare(Xmm dst, Xmm a, Xmm b, int predicate) {
-  if (!wide_) return vcmpps(dst, a, b, static_cast<uint8_t>(predicate));
-  vcmpps(k2, a, b, static_cast<uint8_t>(predicate));
+void Emitter::compare(Xmm dst, Xmm a, Xmm b, uint8_t predicate) {
+  if (!wide_) return vcmpps(dst, a, b, predicate);
+  vcmpps(k2, a, b, predicate);
   vpmovm2d(dst, k2);
 }
 

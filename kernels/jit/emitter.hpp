@@ -116,7 +116,7 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   void to_s32(Xbyak::Xmm v);
   void is_not_zero(Xbyak::Xmm v);
   void fold_pair(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, Fold fold);
-  void compare(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, int predicate);
+  void compare(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, uint8_t predicate);
   void cast(Xbyak::Xmm dst, Xbyak::Xmm a, Dtype dtype);
   Xbyak::Xmm half(Xbyak::Xmm v) const { return wide_ ? Xbyak::Xmm(Xbyak::Ymm(v.getIdx())) : Xbyak::Xmm(v.getIdx()); }
   Xbyak::Xmm low(Xbyak::Xmm v) const { return Xbyak::Xmm(v.getIdx()); }

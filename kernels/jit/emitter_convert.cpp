@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "kernels/jit/emitter.hpp"
+#include "kernels/jit/predicates.hpp"
 #include "src/base/check.hpp"
 #include "src/base/small_floats.hpp"
 
@@ -12,7 +13,6 @@ namespace {
 
 using Xbyak::Xmm;
 
-constexpr uint8_t kUnordered = 0x03, kNotEqual = 0x04, kOrdered = 0x07, kGreaterEqual = 0x1d;
 constexpr int32_t kMagnitude = INT32_MAX, kSign = INT32_MIN;
 constexpr int32_t kInfinity = 0x7f800000;
 constexpr int kF32Mantissa = 23, kF32Bias = 127;

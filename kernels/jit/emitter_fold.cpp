@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "kernels/jit/emitter.hpp"
+#include "kernels/jit/predicates.hpp"
 
 namespace partita::jit {
 namespace {
@@ -10,8 +11,6 @@ namespace {
 using Xbyak::RegExp;
 using Xbyak::Xmm;
 using Xbyak::Ymm;
-
-constexpr uint8_t kUnordered = 0x03, kOrdered = 0x07;
 
 }  // namespace
 

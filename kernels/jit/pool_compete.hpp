@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/jit/emitter.hpp"
+#include "kernels/jit/predicates.hpp"
 
 namespace partita::jit {
 
@@ -10,7 +11,6 @@ namespace partita::jit {
 /// and the best is not. AVX-512 uses k1, AVX2 the two further registers.
 inline void emit_compete(Emitter& e, const Xbyak::Xmm& best, const Xbyak::Xmm& winner, const Xbyak::Xmm& value,
                          const Xbyak::Operand& number, const Xbyak::Xmm& wins, const Xbyak::Xmm& ordered) {
-  constexpr uint8_t kOrdered = 0x07, kNotGreaterEqual = 0x19;
   if (e.wide()) {
     const Xbyak::Opmask greater = Xbyak::util::k1, taken = greater;
     e.vcmpps(greater, best, value, kNotGreaterEqual);

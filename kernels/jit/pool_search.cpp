@@ -4,6 +4,7 @@
 
 #include "kernels/jit/pool_code.hpp"
 #include "kernels/jit/pool_compete.hpp"
+#include "kernels/jit/predicates.hpp"
 #include "src/base/dtype.hpp"
 
 namespace partita::jit {
@@ -14,7 +15,6 @@ using Xbyak::Xmm;
 using Xbyak::Ymm;
 using Xbyak::Zmm;
 
-constexpr uint8_t kOrdered = 0x07, kLess = 0x11;
 const Xbyak::Opmask kNumbers = Xbyak::util::k3;  ///< where no tap was NaN
 
 }  // namespace

@@ -10,14 +10,14 @@
 #include <algorithm>
 #include <bit>
 
+#include "kernels/jit/predicates.hpp"
+
 namespace partita::jit {
 namespace {
 
 using Xbyak::Opmask;
 using Xbyak::RegExp;
 using Xbyak::Ymm;
-
-constexpr uint8_t kNotEqual = 0x04;
 
 int windows_for(int64_t reach, int lanes) {
   if (reach < lanes) return 1;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/kernel.hpp"
@@ -19,16 +20,15 @@ const char* refuse_folds(const Problem& loop);
 /// to[i] = folded(how, to[i], from[i]) for n numbers.
 template <class T>
 void fold_numbers(Fold how, double* to, const T* from, int64_t n) {
-  const auto each = [&](auto fold) {
+  const auto each = [&](auto fold) {   // a constant, so that the loop is of one fold
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) to[i] = fold(to[i], static_cast<double>(from[i]));
+    for (int64_t i = 0; i < n; ++i) to[i] = folded(fold, to[i], static_cast<double>(from[i]));
   };
-  // Without branches, so that they become vectors; NaN is unlike itself.
   switch (how) {
-    case Fold::max: return each([](double a, double b) { return ((a != a) | (a > b)) ? a : b; });
-    case Fold::min: return each([](double a, double b) { return ((a != a) | (a < b)) ? a : b; });
-    case Fold::mul: return each([](double a, double b) { return a * b; });
-    default: return each([](double a, double b) { return a + b; });
+    case Fold::max: return each(std::integral_constant<Fold, Fold::max>());
+    case Fold::min: return each(std::integral_constant<Fold, Fold::min>());
+    case Fold::mul: return each(std::integral_constant<Fold, Fold::mul>());
+    default: return each(std::integral_constant<Fold, Fold::sum>());
   }
 }
 
