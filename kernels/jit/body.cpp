@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <climits>
 
 #include "src/base/check.hpp"
 
@@ -14,6 +15,14 @@ namespace {
 constexpr int kLeastRegisters = 4;
 
 std::array<uint16_t, 3> operands_of(const Lane& lane) { return {lane.a, lane.b, lane.c}; }
+
+/// Of numbers only four lanes matter, which take less time. Other operations are as fast in all lanes, or need them.
+bool takes_four_lanes(const Lane& lane) {
+  using enum LaneOp;
+  return lane.number && (lane.op == div || lane.op == sqrt);
+}
+
+Xbyak::Xmm four_lanes(const Xbyak::Xmm& v) { return Xbyak::Xmm(v.getIdx()); }
 
 /// Moves stores that stand before a load behind the last load; returns the code with operands renumbered.
 std::vector<Lane> loads_first(const std::vector<Lane>& code) {
@@ -49,16 +58,19 @@ struct Body::State {
   std::vector<Place> place;
   std::vector<int> value_in;  // by register; -1: free
   std::vector<int> held;      // values the current operation reads
+  std::vector<size_t> used;   // of each value: uses that lie behind
   bool emitting = false;
   int slots = 0;
+  int traffic = 0;  ///< stores to slots, loads from there, and constants that are made anew
   bool spilled = false;
 };
 
 Body::Body(Emitter& emitter, const Lanes& lanes, const BodyRoom& room, const std::function<bool(int)>& repeats)
     : e_(emitter),
-      code_(loads_first(lanes.code)),
+      code_(lanes.in_order ? lanes.code : loads_first(lanes.code)),
       uses_(code_.size()),
       first_(room.first),
+      room_end_(room.end),
       end_(room.end),
       spill_(room.spill) {
   find_uses();
@@ -70,7 +82,18 @@ Body::Body(Emitter& emitter, const Lanes& lanes, const BodyRoom& room, const std
   std::stable_sort(wanted.begin(), wanted.end(), [&](int a, int b) {
     return uses_[static_cast<size_t>(a)].size() > uses_[static_cast<size_t>(b)].size();
   });
-  while (!pin(wanted) && !wanted.empty()) wanted.resize(wanted.size() * 3 / 4);
+  // Where nothing does, most is gained by what moves least between registers and memory.
+  std::vector<int> best;
+  for (int least = INT_MAX;; wanted.resize(wanted.size() * 3 / 4)) {
+    const int traffic = pin(wanted);
+    if (traffic == 0) return;
+    if (traffic < least) {
+      least = traffic;
+      best = wanted;
+    }
+    if (wanted.empty()) break;
+  }
+  pin(best);
 }
 
 void Body::find_uses() {
@@ -97,13 +120,13 @@ void Body::find_row_values(const std::function<bool(int)>& repeats) {
     for (size_t use : uses_[i]) for_elements_[i] = for_elements_[i] || (of_row_[i] && !of_row_[use]);
 }
 
-/// Gives `values` registers at the end; true where the rest needs no slots.
-bool Body::pin(const std::vector<int>& values) {
-  const int all = end_;
+/// Gives `values` registers at the end. Returns 0 where elements then need no slots, else how often they go to memory.
+int Body::pin(const std::vector<int>& values) {
+  end_ = room_end_;
   pinned_.assign(code_.size(), -1);
   home_.assign(code_.size(), -1);
   const int left = end_ - static_cast<int>(values.size());
-  if (left - first_ < kLeastRegisters) return false;
+  if (left - first_ < kLeastRegisters) return INT_MAX;
   int next = end_;
   for (int value : values) pinned_[static_cast<size_t>(value)] = --next;
   homes_ = 0;
@@ -114,9 +137,7 @@ bool Body::pin(const std::vector<int>& values) {
   walk(row, Part::row, nullptr);
   walk(element, Part::element, nullptr);
   slots_ = std::max(row.slots, element.slots);
-  const bool fits = !element.spilled || values.empty();
-  if (!fits) end_ = all;
-  return fits;
+  return element.spilled ? element.traffic : 0;
 }
 
 void Body::emit_constants() {
@@ -138,6 +159,7 @@ void Body::emit(const BodyHooks& hooks) {
 
 void Body::walk(State& s, Part part, const BodyHooks* hooks) const {
   s.place.assign(code_.size(), {});
+  s.used.assign(code_.size(), 0);
   s.value_in.assign(static_cast<size_t>(end_), -1);
   s.slots = homes_;
   if (part == Part::element)
@@ -187,6 +209,8 @@ void Body::make(size_t i, Xbyak::Xmm dst, const Xbyak::Xmm (&in)[3], const BodyH
     hooks.skeleton(dst);
   else if (lane.op == LaneOp::index)
     hooks.index(dst, lane.imm);
+  else if (takes_four_lanes(lane))
+    e_.compute(lane, four_lanes(dst), four_lanes(in[0]), four_lanes(in[1]), four_lanes(in[2]));
   else
     e_.compute(lane, dst, in[0], in[1], in[2]);
 }
@@ -198,6 +222,7 @@ Xbyak::Xmm Body::operand(State& s, int value, size_t at) const {
     const int reg = take_register(s, at);
     p.reg = reg;
     s.value_in[static_cast<size_t>(reg)] = value;
+    ++s.traffic;
     if (s.emitting) {
       if (is_constant(value))
         e_.broadcast_bits(e_.vec(reg), code_[static_cast<size_t>(value)].imm);
@@ -216,8 +241,9 @@ int Body::take_register(State& s, size_t at) const {
     if (value < 0) return r;
     if (std::find(s.held.begin(), s.held.end(), value) != s.held.end()) continue;
     const auto& uses = uses_[static_cast<size_t>(value)];
-    const auto next = std::lower_bound(uses.begin(), uses.end(), at);
-    const size_t distance = next == uses.end() ? SIZE_MAX : *next;
+    size_t& next = s.used[static_cast<size_t>(value)];
+    while (next < uses.size() && uses[next] < at) ++next;
+    const size_t distance = next == uses.size() ? SIZE_MAX : uses[next];
     if (victim < 0 || distance > furthest) {
       victim = r;
       furthest = distance;
@@ -229,6 +255,7 @@ int Body::take_register(State& s, size_t at) const {
   s.spilled = true;
   if (!is_constant(value) && p.slot < 0) {
     p.slot = s.slots++;
+    ++s.traffic;
     if (s.emitting) e_.vmovups(e_.ptr[spill_ + p.slot * 64], e_.vec(victim));
   }
   p.reg = -1;

@@ -50,7 +50,7 @@ class Body {
   bool is_constant(int value) const { return code_[static_cast<size_t>(value)].op == LaneOp::constant; }
   void find_uses();
   void find_row_values(const std::function<bool(int)>& repeats);
-  bool pin(const std::vector<int>& values);
+  int pin(const std::vector<int>& values);
   void walk(State& state, Part part, const BodyHooks* hooks) const;
   void make(size_t i, Xbyak::Xmm dst, const Xbyak::Xmm (&in)[3], const BodyHooks& hooks) const;
   int take_register(State& state, size_t at) const;
@@ -59,7 +59,7 @@ class Body {
   Emitter& e_;
   std::vector<Lane> code_;                 // loads before stores
   std::vector<std::vector<size_t>> uses_;  // of each value, ascending
-  int first_, end_;
+  int first_, room_end_, end_;
   Xbyak::RegExp spill_;
   std::vector<bool> of_row_;        // computed once a row
   std::vector<bool> for_elements_;  // of the row, and read by the elements

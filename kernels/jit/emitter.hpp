@@ -65,10 +65,12 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   void to_halves(Xbyak::Xmm dst, Xbyak::Xmm value, Dtype dtype, bool integer);
   /// acc = fold(acc, value) in the first `count` lanes. Uses all scratch but 2.
   void fold_into(Xbyak::Xmm acc, Xbyak::Xmm value, Fold fold, int count);
+  /// The lowest four lanes of dst = fold of all lanes of a. Uses all scratch but 2.
+  void fold_lanes(Xbyak::Xmm dst, Xbyak::Xmm a, Fold fold);
   /// The f32 at `address` = fold(itself, all lanes of acc). Changes acc; uses all scratch but 2.
   void fold_lanes_to_memory(Xbyak::Xmm acc, Fold fold, const Xbyak::RegExp& address);
   /// The same for the f32 at `address` and the following ones with accumulators number acc, acc + 1, .. acc +
-  /// kFoldedRows - 1: in the same order, but together.
+  /// kFoldedRows - 1: in the same order, but together. Uses all scratch.
   void fold_rows_to_memory(int acc, Fold fold, const Xbyak::RegExp& address);
   /// The `count` f32 at `address` = fold(themselves, value). Uses all scratch.
   void fold_to_memory(Xbyak::Xmm value, Fold fold, const Xbyak::RegExp& address, int count);
@@ -116,6 +118,10 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   void to_s32(Xbyak::Xmm v);
   void is_not_zero(Xbyak::Xmm v);
   void fold_pair(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, Fold fold);
+  void fold_halves(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, Fold fold);
+  void fold_quarters(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, Fold fold);
+  void fold_inside_quarters(Xbyak::Xmm dst, Xbyak::Xmm a, Fold fold);
+  void keep_lanes(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm others, int count);
   void compare(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, uint8_t predicate);
   void cast(Xbyak::Xmm dst, Xbyak::Xmm a, Dtype dtype);
   Xbyak::Xmm half(Xbyak::Xmm v) const { return wide_ ? Xbyak::Xmm(Xbyak::Ymm(v.getIdx())) : Xbyak::Xmm(v.getIdx()); }

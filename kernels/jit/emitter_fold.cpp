@@ -42,75 +42,93 @@ void Emitter::fold_into(Xmm acc, Xmm value, Fold fold, int count) {
   // Lanes behind the last element get what changes nothing.
   const Xmm rest = scratch(0);
   broadcast_bits(rest, std::bit_cast<int32_t>(identity_of(fold)));
+  keep_lanes(rest, value, rest, count);
+  fold_pair(acc, acc, rest, fold);
+}
+
+void Emitter::keep_lanes(Xmm dst, Xmm a, Xmm others, int count) {
   if (wide_) {
     use_mask(count);
-    vmovaps(rest | k1, value);
-  } else {
-    masks_used_ = true;
-    vmovups(scratch(1), ptr[rip + masks_ + (8 - count) * 4]);
-    vblendvps(rest, rest, value, scratch(1));
+    return vblendmps(dst | k1, others, a);
   }
-  fold_pair(acc, acc, rest, fold);
+  masks_used_ = true;
+  vmovups(scratch(1), ptr[rip + masks_ + (8 - count) * 4]);
+  vblendvps(dst, others, a, scratch(1));
+}
+
+void Emitter::fold_lanes(Xmm dst, Xmm a, Fold fold) {
+  const int d = dst.getIdx(), t = scratch(0).getIdx();
+  int from = a.getIdx();
+  if (wide_) {
+    vextractf64x4(Ymm(t), Xbyak::Zmm(from), 1);
+    fold_pair(Ymm(d), Ymm(from), Ymm(t), fold);
+    vextractf32x4(Xmm(t), Ymm(d), 1);
+    from = d;
+  } else {
+    vextractf128(Xmm(t), Ymm(from), 1);
+  }
+  fold_pair(Xmm(d), Xmm(from), Xmm(t), fold);
+  vpshufd(Xmm(t), Xmm(d), 0x4e);
+  fold_pair(Xmm(d), Xmm(d), Xmm(t), fold);
+  vpshufd(Xmm(t), Xmm(d), 0xb1);
+  fold_pair(Xmm(d), Xmm(d), Xmm(t), fold);
 }
 
 void Emitter::fold_lanes_to_memory(Xmm acc, Fold fold, const RegExp& address) {
   const int a = acc.getIdx(), t = scratch(0).getIdx();
-  if (wide_) {
-    vextractf64x4(Ymm(t), Xbyak::Zmm(a), 1);
-    fold_pair(Ymm(a), Ymm(a), Ymm(t), fold);
-    vextractf32x4(Xmm(t), Ymm(a), 1);
-  } else {
-    vextractf128(Xmm(t), Ymm(a), 1);
-  }
-  fold_pair(Xmm(a), Xmm(a), Xmm(t), fold);
-  vpshufd(Xmm(t), Xmm(a), 0x4e);
-  fold_pair(Xmm(a), Xmm(a), Xmm(t), fold);
-  vpshufd(Xmm(t), Xmm(a), 0xb1);
-  fold_pair(Xmm(a), Xmm(a), Xmm(t), fold);
+  fold_lanes(acc, acc, fold);
   vmovss(Xmm(t), dword[address]);
   fold_pair(Xmm(a), Xmm(a), Xmm(t), fold);
   vmovss(dword[address], Xmm(a));
+}
+
+void Emitter::fold_halves(Xmm dst, Xmm a, Xmm b, Fold fold) {
+  const Xmm low = scratch(0), high = scratch(2);
+  if (wide_) {
+    vshuff32x4(Xbyak::Zmm(low.getIdx()), Xbyak::Zmm(a.getIdx()), Xbyak::Zmm(b.getIdx()), 0x44);
+    vshuff32x4(Xbyak::Zmm(high.getIdx()), Xbyak::Zmm(a.getIdx()), Xbyak::Zmm(b.getIdx()), 0xee);
+  } else {
+    vperm2f128(Ymm(low.getIdx()), Ymm(a.getIdx()), Ymm(b.getIdx()), 0x20);
+    vperm2f128(Ymm(high.getIdx()), Ymm(a.getIdx()), Ymm(b.getIdx()), 0x31);
+  }
+  fold_pair(dst, low, high, fold);
+}
+
+void Emitter::fold_quarters(Xmm dst, Xmm a, Xmm b, Fold fold) {
+  const Xmm low = scratch(0), high = scratch(2);
+  if (wide_) {
+    vshuff32x4(Xbyak::Zmm(low.getIdx()), Xbyak::Zmm(a.getIdx()), Xbyak::Zmm(b.getIdx()), 0x88);
+    vshuff32x4(Xbyak::Zmm(high.getIdx()), Xbyak::Zmm(a.getIdx()), Xbyak::Zmm(b.getIdx()), 0xdd);
+  } else {
+    vunpcklpd(low, a, b);
+    vunpckhpd(high, a, b);
+  }
+  fold_pair(dst, low, high, fold);
+}
+
+void Emitter::fold_inside_quarters(Xmm dst, Xmm a, Fold fold) {
+  const Xmm t = scratch(0);
+  if (wide_) {
+    vpshufd(t, a, 0x4e);
+    fold_pair(dst, a, t, fold);
+    a = dst;
+  }
+  vpshufd(t, a, 0xb1);
+  fold_pair(dst, a, t, fold);
+  vmovups(t, wide_ ? pattern({0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}) : pattern({0, 4, 2, 6, 0, 0, 0, 0}));
+  wide_ ? vpermps(Xbyak::Zmm(dst.getIdx()), Xbyak::Zmm(t.getIdx()), Xbyak::Zmm(dst.getIdx()))
+        : vpermps(Ymm(dst.getIdx()), Ymm(t.getIdx()), Ymm(dst.getIdx()));
 }
 
 /// Halves of the accumulators come side by side in fewer registers while they are folded, so that four rows take about
 /// as many operations as one.
 void Emitter::fold_rows_to_memory(int acc, Fold fold, const RegExp& address) {
   static_assert(kFoldedRows == 4);
-  const Xmm t = scratch(0), all = vec(acc);
-  const auto exchange = [&](int shuffle) {
-    vpshufd(t, all, static_cast<uint8_t>(shuffle));
-    fold_pair(all, all, t, fold);
-  };
-  if (wide_) {
-    const auto halves = [&](int a, int b, uint8_t low, uint8_t high) {
-      const Xbyak::Zmm za(a), zb(b), zt(t.getIdx());
-      vshuff32x4(zt, za, zb, low);
-      vshuff32x4(za, za, zb, high);
-      fold_pair(za, zt, za, fold);
-    };
-    halves(acc, acc + 1, 0x44, 0xee);
-    halves(acc + 2, acc + 3, 0x44, 0xee);
-    halves(acc, acc + 2, 0x88, 0xdd);
-    exchange(0x4e);
-    exchange(0xb1);
-    vmovups(t, pattern({0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
-  } else {
-    const auto halves = [&](int a, int b) {
-      const Ymm ya(a), yb(b), yt(t.getIdx());
-      vperm2f128(yt, ya, yb, 0x20);
-      vperm2f128(ya, ya, yb, 0x31);
-      fold_pair(ya, yt, ya, fold);
-    };
-    halves(acc, acc + 1);
-    halves(acc + 2, acc + 3);
-    vunpcklpd(t, all, vec(acc + 2));
-    vunpckhpd(all, all, vec(acc + 2));
-    fold_pair(all, t, all, fold);
-    exchange(0xb1);
-    vmovups(t, pattern({0, 4, 2, 6, 0, 0, 0, 0}));
-  }
-  wide_ ? vpermps(Xbyak::Zmm(acc), Xbyak::Zmm(t.getIdx()), Xbyak::Zmm(acc))
-        : vpermps(Ymm(acc), Ymm(t.getIdx()), Ymm(acc));
+  const Xmm all = vec(acc);
+  fold_halves(all, all, vec(acc + 1), fold);
+  fold_halves(vec(acc + 2), vec(acc + 2), vec(acc + 3), fold);
+  fold_quarters(all, all, vec(acc + 2), fold);
+  fold_inside_quarters(all, all, fold);
   vmovups(Xmm(acc + 1), ptr[address]);
   fold_pair(Xmm(acc), Xmm(acc), Xmm(acc + 1), fold);
   vmovups(ptr[address], Xmm(acc));

@@ -147,7 +147,8 @@ void FlatKernel::emit_held(const std::function<void(size_t output, const RegExp&
   for (size_t k = 0; k < shape_.out.size(); ++k) {
     if (!sums_up(k)) continue;
     for (turn_ = 0; turn_ < held_; ++turn_)
-      move(k, address(shape_.in.size() + k) + turn_ * lanes() * static_cast<int>(sizeof(float)), lanes_of(turn_));
+      move(k, address(shape_.in.size() + k) + turn_ * lanes() * static_cast<int>(sizeof(float)),
+           shape_.out[k].count > 0 ? shape_.out[k].count : lanes_of(turn_));
   }
   turn_ = 0;
 }
@@ -176,7 +177,7 @@ bool FlatKernel::folds_row(size_t output) const {
 /// Whether all rows of an output are one.
 bool FlatKernel::sums_up(size_t output) const {
   const RowOperand& o = shape_.out[output];
-  return o.fold != Fold::none && o.steps && o.row_bytes == 0 && o.place < 0;
+  return o.fold != Fold::none && o.steps && o.row_bytes == 0;
 }
 
 /// Elements in a vector of the row.
@@ -280,6 +281,7 @@ RegExp FlatKernel::elements(size_t k) { return address(k) + rcx * (bits_of(opera
 void FlatKernel::load_operand(Xmm dst, int k, int count) {
   const RowOperand& o = shape_.in[static_cast<size_t>(k)];
   if (!o.steps) return load(dst, o.dtype, Walk::same, address(static_cast<size_t>(k)), count);
+  if (o.count > 0) count = o.count;
   const RegExp from = elements(static_cast<size_t>(k));
   fetch(o, from, count);
   load(dst, o.dtype, Walk::next, from, count);
@@ -295,6 +297,7 @@ void FlatKernel::fetch(const RowOperand& o, const RegExp& from, int count) {
 void FlatKernel::store_operand(Xmm value, const Lane& lane, int count) {
   const auto output = static_cast<size_t>(lane.imm);
   const RowOperand& o = shape_.out[output];
+  if (o.count > 0) count = o.count;
   if (o.fold != Fold::none && lane.flag) {
     vcvtdq2ps(scratch(2), value);
     value = scratch(2);

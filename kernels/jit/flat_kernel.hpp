@@ -25,6 +25,7 @@ struct RowOperand {
   bool kept = false;  ///< of an output: it is read again soon, so it is never stored past the caches
   /// Not -1: this one lies `behind` bytes behind operand number `place`, which has the address (see SideBySide).
   int place = -1, behind = 0;
+  int count = 0;  ///< not 0: of each vector so many elements
 };
 
 /// What one core has on its way from memory at full speed; a stream of loads alone keeps less in flight.

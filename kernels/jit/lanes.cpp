@@ -25,7 +25,10 @@ int lane_operands(LaneOp op) {
     case to_int:
     case to_float:
     case cast:
-    case fraction: return 1;
+    case fraction:
+    case across:
+    case across_quarters:
+    case spread: return 1;
     case add:
     case sub:
     case mul:
@@ -46,7 +49,10 @@ int lane_operands(LaneOp op) {
     case imax:
     case imin:
     case igt:
-    case scale: return 2;
+    case scale:
+    case keep:
+    case halves:
+    case quarters: return 2;
     case fma:
     case fnma:
     case select: return 3;

@@ -50,6 +50,12 @@ enum class LaneOp : uint8_t {
   cast,      ///< a rounded to the precision of type `imm` (a Dtype) and back
   scale,     ///< a times 2 to the power of floor(b), with one rounding; where LaneBuilder::scales
   fraction,  ///< a - floor(a), 0 where a is infinite; where LaneBuilder::scales
+  keep,      ///< a in the first `imm` lanes, b in the others
+  across,    ///< a number: all lanes of a, folded (`imm` is a Fold)
+  halves,    ///< both halves of a folded, and of b, side by side
+  quarters,  ///< of two such: what is left of four vectors, side by side
+  across_quarters,  ///< four numbers: each quarter of a, folded
+  spread,           ///< number `imm` of a in every lane
 };
 
 struct Lane {
@@ -57,6 +63,7 @@ struct Lane {
   uint16_t a = 0, b = 0, c = 0;  ///< earlier values
   int32_t imm = 0;
   bool flag = false;
+  bool number = false;  ///< only the lowest four lanes matter
   friend bool operator==(const Lane&, const Lane&) = default;
 };
 
@@ -64,6 +71,8 @@ struct Lane {
 struct Lanes {
   std::vector<Lane> code;
   uint16_t result = 0;
+  /// Loads and stores stay in this order; otherwise loads come first, so that an output may lie over an input.
+  bool in_order = false;
 };
 
 /// How many of a, b, c an operation reads.

@@ -85,6 +85,10 @@ class ScratchPlan {
 /// Numbers of a tile's results, in scratch memory, as one row.
 inline RowView as_row(const RowView& results) { return {.offset = results.offset, .lane = 4}; }
 
+/// Whether the distances between rows leave each at a cache line, where the first is; whether an address is at one.
+bool at_cache_lines(const RowView& view);
+bool is_at_cache_line(const void* p);
+
 struct Tile {
   const RunArgs& args;
   std::byte* scratch;
@@ -128,6 +132,12 @@ class Sweep {
   void run(const Tile& tile, const Tile& previous, const RowPlan& plan, int64_t block) const;
   /// One row over `length` lanes.
   void run_row(const Tile& tile) const { run(tile, 0, 1, length_); }
+
+  /// What is written, for those who make other code of it: operands of `expr` are numbers of views.
+  const Expr& expr() const { return expr_; }
+  const std::vector<RowView>& in() const { return in_; }
+  const std::vector<RowView>& out() const { return out_; }
+  Fold fold_of_out(size_t k) const { return folds_[k]; }
 
  private:
   static constexpr size_t kMaxOperands = 96;

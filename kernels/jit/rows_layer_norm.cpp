@@ -10,6 +10,7 @@
 #include "kernels/jit/rows_norm.hpp"
 #include "kernels/jit/rows_norm_parts.hpp"
 #include "kernels/jit/run_of.hpp"
+#include "kernels/jit/whole_rows.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
@@ -19,6 +20,7 @@ namespace {
 
 using Value = Sweep::Value;
 
+constexpr int64_t kShort = 16, kShortNarrow = 6;  ///< vectors of a row that is computed in one piece
 constexpr int64_t kLongestAtOnce = 4096;  ///< elements of a row whose sum and squares are added up at once: 12 bits
 
 bool has_stats(const Problem& p) { return p.op == OpKind::LayerNorm && p.out_ports() > 2; }
@@ -51,17 +53,25 @@ class LayerNorm {
     scale_ = scratch_.results(plan_);
     if (plan_.edges.has_front) elements_ = scratch_.elements(plan_);
     if (one_block()) mean_ = sums_;
-    at_once_ = !root_mean_square_ && !has_stats_ && one_block() && !plan_.edges.has_front &&
+    const bool whole = WholeRows::fit(plan_, bits_of(plan_.in[0].dtype) == 32 ? kShort : kShortNarrow);
+    at_once_ = !whole && !root_mean_square_ && !has_stats_ && one_block() && !plan_.edges.has_front &&
                bits_of(plan_.in[0].dtype) == 16 && plan_.space.lanes <= kLongestAtOnce;
     if (at_once_) first_ = scratch_.results(plan_);
     at_once_ ? write_sweep() : write_sweeps();
     write_map(p);
     if (one_block()) write_finish();
+    if (whole)
+      whole_.emplace(plan_, [this](RowCode& row) { write_row(row); });
+    else
+      make_tiles();
   }
 
-  size_t scratch_bytes() const { return tiles_scratch(plan_, sweeps_.scratches() * scratch_.bytes()).bytes(); }
+  size_t scratch_bytes() const {
+    return whole_ ? 0 : tiles_scratch(plan_, sweeps_.scratches() * scratch_.bytes()).bytes();
+  }
 
   Status operator()(const RunArgs& args) const {
+    if (whole_) return whole_->run(args);
     each_tile(
         plan_, args, scratch_.bytes(), sweeps_, [this](const Tile& tile) { measure(tile); },
         [this](const Tile& tile) { finish(tile); });
@@ -87,7 +97,6 @@ class LayerNorm {
     if (kept) first.store(elements_, x);
     first.fold(sums_, Fold::sum, root_mean_square_ ? first.builder().apply(ExprOp::square, x) : x);
     if (root_mean_square_) return;
-    add_up_.make(plan_);
     Sweep& differences = sweeps_.inner;
     x = kept ? differences.load(elements_) : differences.front(plan_);
     ExprBuilder b = differences.builder();
@@ -106,7 +115,6 @@ class LayerNorm {
     if (has_affine(p, 1)) x = b.mul(x, vector(1));
     if (!root_mean_square_ && has_affine(p, 2)) x = b.add(x, vector(2));
     map.back(plan_, x);
-    sweeps_.make(plan_);
   }
 
   bool one_block() const { return plan_.tiling.blocks == 1; }
@@ -125,8 +133,29 @@ class LayerNorm {
     const Value deviation = b.apply(ExprOp::sqrt, b.add(variance, b.constant(epsilon_)));
     finish_.store(as_row(squares_), variance);
     finish_.store(as_row(scale_), b.div(b.constant(1), deviation));
-    finish_.make(plan_.isa, plan_.results(), 0, false);
-    if (!root_mean_square_ && !at_once_) means_.make(plan_.isa, plan_.results(), 0, false);
+  }
+
+  void make_tiles() {
+    const bool has_means = !root_mean_square_ && !at_once_;
+    if (has_means) add_up_.make(plan_);
+    if (has_means && one_block()) means_.make(plan_.isa, plan_.results(), 0, false);
+    if (one_block()) finish_.make(plan_.isa, plan_.results(), 0, false);
+    sweeps_.make(plan_);
+  }
+
+  void write_row(RowCode& row) const {
+    row.begin(sums_, 0);
+    row.begin(squares_, 0);
+    if (!root_mean_square_) {
+      row.elements(add_up_);
+      row.numbers(means_);
+    }
+    row.elements(sweeps_.inner);
+    row.numbers(finish_);
+    row.elements(sweeps_.last);
+    if (!has_stats_) return;
+    row.write(mean_, plan_.out[1]);
+    row.write(squares_, plan_.out[2]);
   }
 
   /// Lanes of block `block`.
@@ -185,6 +214,7 @@ class LayerNorm {
   RowView mean_, scale_, elements_, first_;
   Sweep add_up_, means_, finish_;
   LastSweeps sweeps_;
+  std::optional<WholeRows> whole_;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "kernels/jit/rows.hpp"
 #include "kernels/jit/run_of.hpp"
+#include "kernels/jit/whole_rows.hpp"
 #include "src/base/check.hpp"
 #include "src/base/shape.hpp"
 
@@ -14,6 +15,9 @@ namespace partita::jit {
 namespace {
 
 using Value = Sweep::Value;
+
+constexpr int64_t kShort = 6;  ///< vectors of a row: of longer ones, exponentials wait less for maxima in tiles
+constexpr int64_t kShortBackward = 48;
 
 const char* plan_along_axis(const Problem& p, const Target& target, int64_t given, const RowPorts& ports,
                             RowPlan& plan) {
@@ -50,11 +54,19 @@ class Softmax {
     log_sum_ = scratch_.results(plan_);
     if (!logarithm_ || plan_.edges.has_front) elements_ = scratch_.elements(plan_);
     write_sweeps();
+    write_finish();
+    if (WholeRows::fit(plan_, kShort))
+      whole_.emplace(plan_, [this](RowCode& row) { write_row(row); });
+    else
+      make_tiles();
   }
 
-  size_t scratch_bytes() const { return tiles_scratch(plan_, sweeps_.scratches() * scratch_.bytes()).bytes(); }
+  size_t scratch_bytes() const {
+    return whole_ ? 0 : tiles_scratch(plan_, sweeps_.scratches() * scratch_.bytes()).bytes();
+  }
 
   Status operator()(const RunArgs& args) const {
+    if (whole_) return whole_->run(args);
     each_tile(
         plan_, args, scratch_.bytes(), sweeps_, [this](const Tile& tile) { find_max(tile); },
         [this](const Tile& tile) { finish(tile); });
@@ -67,7 +79,6 @@ class Softmax {
     Value x = find_max_.front(plan_);
     if (kept) find_max_.store(elements_, x);
     find_max_.fold(max_, Fold::max, x);
-    find_max_.make(plan_);
 
     Sweep& exponentials = sweeps_.inner;
     x = kept ? exponentials.load(elements_) : exponentials.front(plan_);
@@ -85,8 +96,6 @@ class Softmax {
       const Value scale = map.load(first_block(sum_));
       map.back(plan_, map.builder().mul(map.load(elements_), scale));
     }
-    sweeps_.make(plan_);
-    write_finish();
   }
 
   /// From a sum to what the map needs, for all results of a tile at once.
@@ -105,7 +114,27 @@ class Softmax {
         finish_.store(as_row(log_sum_), b.select(nothing, infinite, b.add(m, log)));
       }
     }
+  }
+
+  void make_tiles() {
+    find_max_.make(plan_);
     finish_.make(plan_.isa, plan_.results(), 0, false);
+    sweeps_.make(plan_);
+  }
+
+  void write_row(RowCode& row) const {
+    row.begin(max_, least());
+    row.begin(sum_, 0);
+    row.elements(find_max_);
+    row.elements(sweeps_.inner);
+    row.numbers(finish_);
+    row.elements(sweeps_.last);
+    if (stats_) row.write(log_sum_, *stats_);
+  }
+
+  /// The lowest number instead of -inf: a slice of -inf alone then gives exponentials of 0, not NaN.
+  float least() const {
+    return inf_as_zero_ ? std::numeric_limits<float>::lowest() : -std::numeric_limits<float>::infinity();
   }
 
   static RowView first_block(RowView view) {
@@ -114,9 +143,7 @@ class Softmax {
   }
 
   void find_max(const Tile& tile) const {
-    // The lowest number instead of -inf: a slice of -inf alone then gives exponentials of 0, not NaN.
-    constexpr auto kLowest = std::numeric_limits<float>::lowest(), kInfinity = std::numeric_limits<float>::infinity();
-    fill_results(plan_, tile, max_, inf_as_zero_ ? kLowest : -kInfinity);
+    fill_results(plan_, tile, max_, least());
     each_block(plan_, [&](int64_t b) { find_max_.run(tile, plan_, b); });
     fold_blocks(plan_, tile, max_, Fold::max);
     fill_results(plan_, tile, sum_, 0);
@@ -135,6 +162,7 @@ class Softmax {
   RowView max_, sum_, log_sum_, elements_;
   Sweep find_max_, finish_;
   LastSweeps sweeps_;
+  std::optional<WholeRows> whole_;
 };
 
 /// dst (g - sum of g dst), or g - exp(dst) sum of g for the logarithm.
@@ -158,12 +186,18 @@ class SoftmaxBackward {
     whole_sum.block = 0;
     const Value y = map.load(plan_.in[1]), sum = map.load(whole_sum);
     map.back(plan_, logarithm ? b.sub(g, b.mul(b.exp(y), sum)) : b.mul(y, b.sub(g, sum)));
-    sweeps_.make(plan_);
+    if (WholeRows::fit(plan_, kShortBackward))
+      whole_.emplace(plan_, [this](RowCode& row) { write_row(row); });
+    else
+      sweeps_.make(plan_);
   }
 
-  size_t scratch_bytes() const { return tiles_scratch(plan_, sweeps_.scratches() * scratch_.bytes()).bytes(); }
+  size_t scratch_bytes() const {
+    return whole_ ? 0 : tiles_scratch(plan_, sweeps_.scratches() * scratch_.bytes()).bytes();
+  }
 
   Status operator()(const RunArgs& args) const {
+    if (whole_) return whole_->run(args);
     each_tile(
         plan_, args, scratch_.bytes(), sweeps_, [this](const Tile& tile) { fill_results(plan_, tile, sum_, 0); },
         [this](const Tile& tile) { fold_blocks(plan_, tile, sum_, Fold::sum); });
@@ -171,10 +205,17 @@ class SoftmaxBackward {
   }
 
  private:
+  void write_row(RowCode& row) const {
+    row.begin(sum_, 0);
+    row.elements(sweeps_.inner);
+    row.elements(sweeps_.last);
+  }
+
   RowPlan plan_;
   ScratchPlan scratch_;
   RowView sum_, elements_;
   LastSweeps sweeps_;
+  std::optional<WholeRows> whole_;
 };
 
 }  // namespace

@@ -23,15 +23,15 @@ RowView moved(RowView view, int64_t lanes) {
   return view;
 }
 
+}  // namespace
+
 bool at_cache_lines(const RowView& view) {
   bool all = view.offset % kAlignment == 0 && view.row % kAlignment == 0 && view.block % kAlignment == 0;
   for (int64_t distance : view.outer) all = all && distance % kAlignment == 0;
   return all;
 }
 
-bool is_aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % kAlignment == 0; }
-
-}  // namespace
+bool is_at_cache_line(const void* p) { return reinterpret_cast<uintptr_t>(p) % kAlignment == 0; }
 
 std::byte* Tile::address(const RowView& view, int64_t block) const {
   int64_t at = view.offset + block * view.block;
@@ -226,7 +226,7 @@ void Sweep::run(const Tile& tile, const Tile& previous, int64_t block, int64_t r
     for (size_t k = 0; k < code.in.size(); ++k) in[k] = address(code.in[k]);
     for (size_t k = 0; k < code.out.size(); ++k) {
       out[k] = address(code.out[k]);
-      streaming = streaming && (code.out[k].from != RowView::From::out || is_aligned(out[k]));
+      streaming = streaming && (code.out[k].from != RowView::From::out || is_at_cache_line(out[k]));
     }
     (*(streaming ? code.streaming : code.kernel))({in.data(), out.data(), nullptr, rows});
   }

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Choice and calls of row code.
+#include "kernels/jit/whole_rows.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "src/base/check.hpp"
+#include "src/base/shape.hpp"
+
+namespace partita::jit {
+namespace {
+
+constexpr int64_t kVectorsTogether = 24;  ///< of all rows that are computed at once
+constexpr int64_t kOperationsAnElement = 3;
+
+int64_t vectors(const RowPlan& plan) { return (plan.space.lanes + lanes_of(plan.isa) - 1) / lanes_of(plan.isa); }
+
+}  // namespace
+
+bool WholeRows::fit(const RowPlan& plan, int64_t most_vectors) {
+  return plan.space.along_lanes && vectors(plan) <= most_vectors;
+}
+
+WholeRows::WholeRows(const RowPlan& plan, const std::function<void(RowCode&)>& write) : plan_(plan) {
+  int rows = RowCode::kMostRows;
+  while (rows > 1 && (rows * vectors(plan) > kVectorsTogether || rows > plan.space.rows)) rows /= 2;
+  if (rows > 1) add(write, rows);
+  add(write, 1);
+}
+
+void WholeRows::add(const std::function<void(RowCode&)>& write, int rows) {
+  RowCode code(plan_, rows);
+  write(code);
+  if (!code.works()) return;
+  Piece piece{rows, code.in(), code.out(), code.make(false), nullptr};
+  PT_ASSERT(std::max(piece.in.operands.size(), piece.out.operands.size()) <= kMostOperands);
+  bool streams = plan_.may_stream;
+  for (const RowView& view : piece.out.views)
+    streams = streams && (!view.steps || view.row == 0 || at_cache_lines(view));
+  if (streams) piece.streaming = code.make(true);
+  pieces_.push_back(std::move(piece));
+}
+
+void WholeRows::run(const Piece& piece, const Tile& tile) const {
+  std::array<const void*, kMostOperands> in;
+  std::array<void*, kMostOperands> out;
+  bool streams = piece.streaming != nullptr;
+  for (size_t k = 0; k < piece.in.views.size(); ++k)
+    in[static_cast<size_t>(piece.in.first[k])] = tile.address(piece.in.views[k], 0);
+  for (size_t k = 0; k < piece.out.views.size(); ++k) {
+    std::byte* to = tile.address(piece.out.views[k], 0);
+    out[static_cast<size_t>(piece.out.first[k])] = to;
+    streams = streams && (!piece.out.views[k].steps || is_at_cache_line(to));
+  }
+  (*(streams ? piece.streaming : piece.kernel))({in.data(), out.data(), nullptr, tile.rows / piece.rows});
+}
+
+void WholeRows::run(const RunArgs& args, int64_t begin, int64_t end) const {
+  while (begin < end) {
+    Tile tile{.args = args, .scratch = nullptr, .outer = coordinates(begin / plan_.space.rows, plan_.space.outer)};
+    tile.row = begin % plan_.space.rows;
+    int64_t left = std::min(end - begin, plan_.space.rows - tile.row);
+    for (const Piece& piece : pieces_) {
+      tile.rows = left / piece.rows * piece.rows;
+      if (tile.rows > 0) run(piece, tile);
+      tile.row += tile.rows;
+      begin += tile.rows;
+      left -= tile.rows;
+    }
+  }
+}
+
+Status WholeRows::run(const RunArgs& args) const {
+  parallel_for(elements(plan_.space.outer) * plan_.space.rows, plan_.space.lanes * kOperationsAnElement,
+               [&](int64_t begin, int64_t end) { run(args, begin, end); });
+  return {};
+}
+
+}  // namespace partita::jit

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// WholeRows: operators over short rows without tiles. Some rows at once are computed from end to end in registers:
+// elements are read and converted once, and nothing waits for memory in between.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "kernels/jit/row_code.hpp"
+
+namespace partita::jit {
+
+class WholeRows {
+ public:
+  /// Whether rows have so few vectors. Rows and operator alone may say how many those are, not what is fused to the
+  /// operator, so that fusing changes no sum.
+  static bool fit(const RowPlan& plan, int64_t most_vectors);
+
+  /// `write` says what is done to rows.
+  WholeRows(const RowPlan& plan, const std::function<void(RowCode&)>& write);
+
+  /// Rows [begin, end) of all in the space.
+  void run(const RunArgs& args, int64_t begin, int64_t end) const;
+  /// All of them, on all threads.
+  Status run(const RunArgs& args) const;
+
+ private:
+  static constexpr size_t kMostOperands = 512;
+  struct Piece {
+    int64_t rows;  ///< at once
+    RowCodeSide in, out;
+    std::shared_ptr<const FlatKernel> kernel, streaming;
+  };
+  void add(const std::function<void(RowCode&)>& write, int rows);
+  void run(const Piece& piece, const Tile& tile) const;
+
+  const RowPlan& plan_;
+  std::vector<Piece> pieces_;  ///< those of more rows first; the last one takes single rows
+};
+
+}  // namespace partita::jit
