@@ -185,7 +185,7 @@ void expect_same_for_all_threads(const Problem& p, Isa isa) {
 
 TEST(jit_rows_norm_threads, layer_norm_does_not_depend_on_their_number) {
   for (const Isa isa : generated_isas())
-    for (const Dims& dims : {Dims{700, 96}, Dims{1, 70000}, Dims{5, 20000}, Dims{9000, 5}}) {
+    for (const Dims& dims : {Dims{700, 96}, Dims{1, 70000}, Dims{5, 20000}, Dims{9000, 5}, Dims{5003, 28}, Dims{2001, 100}}) {
       const TensorDesc data = dense_desc(Dtype::f32, dims), vector = dense_desc(Dtype::f32, {dims[1]}),
                        statistic = dense_desc(Dtype::f32, {dims[0]});
       Problem forward = problem_for(StepKind::layer_norm, OpKind::LayerNorm);

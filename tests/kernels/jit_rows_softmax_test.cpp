@@ -141,7 +141,7 @@ TEST(jit_rows_softmax_values, infinities_and_nan_give_what_the_reference_gives) 
 
 TEST(jit_rows_softmax_values, results_do_not_depend_on_the_number_of_threads) {
   const std::vector<std::pair<Dims, int64_t>> cases = {
-      {{300, 200}, 1}, {{1, 70000}, 1}, {{3, 40000}, 1}, {{4, 50, 300}, 1}, {{60000, 2}, 1}};
+      {{300, 200}, 1}, {{1, 70000}, 1}, {{3, 40000}, 1}, {{4, 50, 300}, 1}, {{60000, 2}, 1}, {{5003, 28}, 1}};
   for (const Isa isa : generated_isas())
     for (const auto& [dims, axis] : cases) {
       Random random(7);
