@@ -57,6 +57,7 @@ std::vector<Lane> loads_first(const std::vector<Lane>& code) {
 struct Body::State {
   std::vector<Place> place;
   std::vector<int> value_in;  // by register; -1: free
+  std::vector<size_t> next;   // by register: where its value is read next
   std::vector<int> held;      // values the current operation reads
   std::vector<size_t> used;   // of each value: uses that lie behind
   bool emitting = false;
@@ -161,6 +162,7 @@ void Body::walk(State& s, Part part, const BodyHooks* hooks) const {
   s.place.assign(code_.size(), {});
   s.used.assign(code_.size(), 0);
   s.value_in.assign(static_cast<size_t>(end_), -1);
+  s.next.assign(static_cast<size_t>(end_), 0);
   s.slots = homes_;
   if (part == Part::element)
     for (size_t i = 0; i < code_.size(); ++i) s.place[i].slot = home_[i];
@@ -191,9 +193,10 @@ void Body::walk(State& s, Part part, const BodyHooks* hooks) const {
       if (s.emitting) make(i, e_.vec(pinned_[i]), in, *hooks);
       continue;
     }
-    const int reg = take_register(s, i);
+    const int reg = take_register(s);
     s.place[i].reg = reg;
     s.value_in[static_cast<size_t>(reg)] = static_cast<int>(i);
+    find_next(s, static_cast<int>(i), i);
     if (s.emitting) make(i, e_.vec(reg), in, *hooks);
     if (home_[i] < 0) continue;
     s.place[i].slot = home_[i];
@@ -219,7 +222,7 @@ Xbyak::Xmm Body::operand(State& s, int value, size_t at) const {
   if (pinned_[static_cast<size_t>(value)] >= 0) return e_.vec(pinned_[static_cast<size_t>(value)]);
   Place& p = s.place[static_cast<size_t>(value)];
   if (p.reg < 0) {
-    const int reg = take_register(s, at);
+    const int reg = take_register(s);
     p.reg = reg;
     s.value_in[static_cast<size_t>(reg)] = value;
     ++s.traffic;
@@ -230,20 +233,27 @@ Xbyak::Xmm Body::operand(State& s, int value, size_t at) const {
         e_.vmovups(e_.vec(reg), e_.ptr[spill_ + p.slot * 64]);
     }
   }
+  find_next(s, value, at);
   return e_.vec(p.reg);
 }
 
-int Body::take_register(State& s, size_t at) const {
+/// Of a value in a register: where it is read behind `at`.
+void Body::find_next(State& s, int value, size_t at) const {
+  const auto& uses = uses_[static_cast<size_t>(value)];
+  size_t& used = s.used[static_cast<size_t>(value)];
+  while (used < uses.size() && uses[used] <= at) ++used;
+  const int reg = s.place[static_cast<size_t>(value)].reg;
+  s.next[static_cast<size_t>(reg)] = used == uses.size() ? SIZE_MAX : uses[used];
+}
+
+int Body::take_register(State& s) const {
   int victim = -1;
   size_t furthest = 0;
   for (int r = first_; r < end_; ++r) {
     const int value = s.value_in[static_cast<size_t>(r)];
     if (value < 0) return r;
     if (std::find(s.held.begin(), s.held.end(), value) != s.held.end()) continue;
-    const auto& uses = uses_[static_cast<size_t>(value)];
-    size_t& next = s.used[static_cast<size_t>(value)];
-    while (next < uses.size() && uses[next] < at) ++next;
-    const size_t distance = next == uses.size() ? SIZE_MAX : uses[next];
+    const size_t distance = s.next[static_cast<size_t>(r)];
     if (victim < 0 || distance > furthest) {
       victim = r;
       furthest = distance;

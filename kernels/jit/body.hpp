@@ -53,7 +53,8 @@ class Body {
   int pin(const std::vector<int>& values);
   void walk(State& state, Part part, const BodyHooks* hooks) const;
   void make(size_t i, Xbyak::Xmm dst, const Xbyak::Xmm (&in)[3], const BodyHooks& hooks) const;
-  int take_register(State& state, size_t at) const;
+  int take_register(State& state) const;
+  void find_next(State& state, int value, size_t at) const;
   Xbyak::Xmm operand(State& state, int value, size_t at) const;
 
   Emitter& e_;

@@ -14,6 +14,9 @@ namespace {
 constexpr int64_t kVectorsTogether = 24;  ///< of all rows that are computed at once
 constexpr int64_t kOperationsAnElement = 3;
 
+/// Not numbers, nor sums of rows.
+bool is_result(const RowView& view) { return view.steps && view.row != 0; }
+
 int64_t vectors(const RowPlan& plan) { return (plan.space.lanes + lanes_of(plan.isa) - 1) / lanes_of(plan.isa); }
 
 }  // namespace
@@ -25,35 +28,32 @@ bool WholeRows::fit(const RowPlan& plan, int64_t most_vectors) {
 WholeRows::WholeRows(const RowPlan& plan, const std::function<void(RowCode&)>& write) : plan_(plan) {
   int rows = RowCode::kMostRows;
   while (rows > 1 && (rows * vectors(plan) > kVectorsTogether || rows > plan.space.rows)) rows /= 2;
-  if (rows > 1) add(write, rows);
-  add(write, 1);
+  add(write, rows, plan.may_stream);
+  if (pieces_.empty() || rows > 1 || pieces_[0].streams) add(write, 1, false);
 }
 
-void WholeRows::add(const std::function<void(RowCode&)>& write, int rows) {
+void WholeRows::add(const std::function<void(RowCode&)>& write, int rows, bool streams) {
   RowCode code(plan_, rows);
   write(code);
   if (!code.works()) return;
-  Piece piece{rows, code.in(), code.out(), code.make(false), nullptr};
-  PT_ASSERT(std::max(piece.in.operands.size(), piece.out.operands.size()) <= kMostOperands);
-  bool streams = plan_.may_stream;
-  for (const RowView& view : piece.out.views)
-    streams = streams && (!view.steps || view.row == 0 || at_cache_lines(view));
-  if (streams) piece.streaming = code.make(true);
-  pieces_.push_back(std::move(piece));
+  PT_ASSERT(std::max(code.in().operands.size(), code.out().operands.size()) <= kMostOperands);
+  for (const RowView& view : code.out().views) streams = streams && (!is_result(view) || at_cache_lines(view));
+  pieces_.push_back({rows, streams, code.in(), code.out(), code.make(streams)});
 }
 
-void WholeRows::run(const Piece& piece, const Tile& tile) const {
+/// False where results lie too oddly to go past the caches.
+bool WholeRows::run(const Piece& piece, const Tile& tile) const {
   std::array<const void*, kMostOperands> in;
   std::array<void*, kMostOperands> out;
-  bool streams = piece.streaming != nullptr;
   for (size_t k = 0; k < piece.in.views.size(); ++k)
     in[static_cast<size_t>(piece.in.first[k])] = tile.address(piece.in.views[k], 0);
   for (size_t k = 0; k < piece.out.views.size(); ++k) {
     std::byte* to = tile.address(piece.out.views[k], 0);
+    if (piece.streams && is_result(piece.out.views[k]) && !is_at_cache_line(to)) return false;
     out[static_cast<size_t>(piece.out.first[k])] = to;
-    streams = streams && (!piece.out.views[k].steps || is_at_cache_line(to));
   }
-  (*(streams ? piece.streaming : piece.kernel))({in.data(), out.data(), nullptr, tile.rows / piece.rows});
+  (*piece.kernel)({in.data(), out.data(), nullptr, tile.rows / piece.rows});
+  return true;
 }
 
 void WholeRows::run(const RunArgs& args, int64_t begin, int64_t end) const {
@@ -61,11 +61,11 @@ void WholeRows::run(const RunArgs& args, int64_t begin, int64_t end) const {
     Tile tile{.args = args, .scratch = nullptr, .outer = coordinates(begin / plan_.space.rows, plan_.space.outer)};
     tile.row = begin % plan_.space.rows;
     int64_t left = std::min(end - begin, plan_.space.rows - tile.row);
+    begin += left;
     for (const Piece& piece : pieces_) {
       tile.rows = left / piece.rows * piece.rows;
-      if (tile.rows > 0) run(piece, tile);
+      if (tile.rows == 0 || !run(piece, tile)) continue;
       tile.row += tile.rows;
-      begin += tile.rows;
       left -= tile.rows;
     }
   }

@@ -29,14 +29,15 @@ class WholeRows {
   static constexpr size_t kMostOperands = 512;
   struct Piece {
     int64_t rows;  ///< at once
+    bool streams;  ///< past the caches
     RowCodeSide in, out;
-    std::shared_ptr<const FlatKernel> kernel, streaming;
+    std::shared_ptr<const FlatKernel> kernel;
   };
-  void add(const std::function<void(RowCode&)>& write, int rows);
-  void run(const Piece& piece, const Tile& tile) const;
+  void add(const std::function<void(RowCode&)>& write, int rows, bool streams);
+  bool run(const Piece& piece, const Tile& tile) const;
 
   const RowPlan& plan_;
-  std::vector<Piece> pieces_;  ///< those of more rows first; the last one takes single rows
+  std::vector<Piece> pieces_;  ///< the fastest first; the last one takes all rows
 };
 
 }  // namespace partita::jit
