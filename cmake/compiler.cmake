@@ -45,3 +45,6 @@ if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
   set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
 endif()
+if(NOT CMAKE_DISABLE_PRECOMPILE_HEADERS AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(-Wno-array-bounds)   # false alarms about precompiled headers, which g++ 12 takes for ours
+endif()
