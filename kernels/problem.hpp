@@ -74,6 +74,9 @@ struct Problem {
   /// Bit k: in[k] has the same content in every execution, so what a kernel makes of it alone may be kept (Run::packs).
   uint64_t constant_ports = 0;
 
+  /// Of all the memory that results are parts of, where that is known: other steps may write the rest.
+  int64_t result_bytes = 0;
+
   bool fused() const { return !front.empty() || !weights_front.empty() || !back.empty(); }
   bool is_constant(size_t port) const { return port < 64 && (constant_ports >> port & 1) != 0; }
   int in_ports() const { return ports_in < 0 ? static_cast<int>(in.size()) : ports_in; }

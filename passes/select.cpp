@@ -2,8 +2,10 @@
 // Chooses and makes a kernel for each step.
 #include "passes/program.hpp"
 #include "src/base/check.hpp"
+#include "src/base/dtype.hpp"
 #include "src/base/env.hpp"
 #include "src/base/perf_map.hpp"
+#include "src/base/shape.hpp"
 #include "src/base/text.hpp"
 
 namespace partita {
@@ -14,6 +16,17 @@ std::string code_name(const Step& step) {
   std::string name = step.picked.kernel->name;
   for (const std::string& o : step.ops) name += (&o == &step.ops[0] ? ':' : '+') + o.substr(0, o.find(' '));
   return name;
+}
+
+/// A concatenation's steps write parts of one result, which as a whole is large or not.
+int64_t result_bytes(const Program& program, const Step& step) {
+  int64_t bytes = 0;
+  for (int b : step.out) {
+    if (b == Step::kNoBuffer) continue;
+    const logical_tensor& desc = program.buffers[static_cast<size_t>(b)].desc;
+    bytes += elements(desc.dims) * bits_of(desc.dtype) / 8;
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -29,6 +42,7 @@ std::string_view forced_kernel(StepKind step) {
 Status select_kernels(Program& program, const Target& target) {
   for (Step& step : program.steps) {
     if (step.run.call) continue;  // made by the pass that made the step
+    step.problem.result_bytes = result_bytes(program, step);
     auto picked = pick_kernel(step.problem, target, forced_kernel(step.problem.step));
     if (!picked.ok()) return std::move(picked).take_status().at(text_of(step));
     step.picked = std::move(picked).value();

@@ -6,6 +6,7 @@
 #include <array>
 #include <memory>
 
+#include "kernels/jit/exceeds_cache.hpp"
 #include "kernels/jit/expand.hpp"
 #include "kernels/jit/flat_parts.hpp"
 #include "kernels/jit/fold_loop.hpp"
@@ -40,11 +41,12 @@ class FlatLoop {
     cost_ = 1 + static_cast<int64_t>(lanes.code.size()) / kFreeOperations;
     coordinates_ = reads_coordinates(p.back);
     const int inner_axis = p.out[0].dims.size() - 1;
+    const bool large = exceeds_cache(p);
     for (FlatPart& flat : parts_of(p)) {
       RowShape shape = flat.shape(flat.last_axis());
       Part part{std::move(flat), std::make_shared<const FlatKernel>(target.isa, lanes, shape, inner_axis)};
       const bool aligned = rows_aligned(part.flat);
-      shape.streaming = leaves_caches(part.flat) && (aligned || may_join(part.flat));
+      shape.streaming = large && (aligned || may_join(part.flat));
       shape.joined = shape.streaming && !aligned;
       if (shape.joined) part.together = JoinedStores::together(target.isa, bits_of(part.flat.out[0].dtype) / 8);
       if (shape.streaming && aligned && !coordinates_)
@@ -61,13 +63,6 @@ class FlatLoop {
   }
 
  private:
-  /// The result does not fit its share of the last-level cache.
-  static bool leaves_caches(const FlatPart& part) {
-    int64_t bytes = 0;
-    for (const TensorDesc& desc : part.out) bytes += elements(part.rows) * part.length * bits_of(desc.dtype) / 8;
-    return leaves_the_caches(bytes);
-  }
-
   /// Every row starts where a streaming store may.
   static bool rows_aligned(const FlatPart& part) {
     return std::ranges::all_of(part.out, [&](const TensorDesc& desc) {

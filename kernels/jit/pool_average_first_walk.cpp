@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 
+#include "kernels/jit/exceeds_cache.hpp"
 #include "kernels/jit/pool_average_first.hpp"
 #include "kernels/jit/pool_walk.hpp"
 #include "src/base/dtype.hpp"

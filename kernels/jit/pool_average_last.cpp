@@ -11,6 +11,7 @@
 #include <array>
 
 #include "kernels/jit/channel_groups.hpp"
+#include "kernels/jit/exceeds_cache.hpp"
 #include "kernels/jit/expand.hpp"
 #include "kernels/jit/flat_kernel.hpp"
 #include "kernels/jit/frame.hpp"

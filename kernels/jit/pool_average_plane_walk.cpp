@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "kernels/jit/exceeds_cache.hpp"
 #include "kernels/jit/pool_average_plane.hpp"
 #include "kernels/jit/pool_walk.hpp"
 #include "src/base/dtype.hpp"

@@ -9,6 +9,7 @@
 #include <limits>
 #include <numeric>
 
+#include "kernels/jit/exceeds_cache.hpp"
 #include "kernels/jit/pool_walk.hpp"
 #include "src/base/threads.hpp"
 

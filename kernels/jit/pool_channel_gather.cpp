@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "kernels/jit/exceeds_cache.hpp"
 #include "kernels/jit/expand.hpp"
 #include "kernels/jit/pool_walk.hpp"
 #include "kernels/jit/pool_windows.hpp"

@@ -11,6 +11,7 @@
 #include <limits>
 #include <set>
 
+#include "kernels/jit/exceeds_cache.hpp"
 #include "kernels/jit/pool_walk.hpp"
 #include "src/base/threads.hpp"
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kernels/jit/exceeds_cache.hpp"
 #include "kernels/jit/pool_walk.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 
+#include "kernels/jit/exceeds_cache.hpp"
 #include "kernels/jit/expand.hpp"
 #include "kernels/jit/pool_index_store.hpp"
 #include "kernels/jit/pool_index_window.hpp"

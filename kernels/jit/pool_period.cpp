@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "kernels/jit/exceeds_cache.hpp"
 #include "kernels/jit/pool_walk.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/threads.hpp"

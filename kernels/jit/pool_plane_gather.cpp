@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 
+#include "kernels/jit/exceeds_cache.hpp"
 #include "kernels/jit/pool_walk.hpp"
 #include "kernels/jit/pool_windows.hpp"
 #include "src/base/shape.hpp"

@@ -6,6 +6,7 @@
 #include <array>
 #include <numeric>
 
+#include "kernels/jit/exceeds_cache.hpp"
 #include "kernels/jit/pool_walk.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <limits>
 
+#include "kernels/jit/exceeds_cache.hpp"
 #include "kernels/jit/expand.hpp"
 #include "kernels/jit/pool_box.hpp"
 #include "kernels/jit/pool_walk.hpp"

@@ -4,9 +4,9 @@
 
 #include <limits>
 
+#include "kernels/jit/exceeds_cache.hpp"
 #include "kernels/jit/pool_windows.hpp"
 #include "kernels/jit/row_kernel.hpp"
-#include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 
@@ -60,14 +60,10 @@ ForwardPool forward_pool(const Problem& problem) {
 }
 
 bool may_stream(const ForwardPool& pool, const Problem& problem) {
-  int64_t bytes = 0;
-  for (size_t k = 0; k < pool.out.size(); ++k) {
-    const PoolView& v = pool.out[k];
+  for (const PoolView& v : pool.out)
     for (int64_t distance : {v.offset, v.n, pool.g.channel_last ? v.x : v.c, v.z, v.y})
       if (distance % kAlignment != 0) return false;
-    bytes += elements(problem.out[k].dims) * v.element_bytes();
-  }
-  return leaves_the_caches(bytes);
+  return exceeds_cache(problem);
 }
 
 std::optional<RowWalk> row_walk(const PoolView& view, int64_t extent, int64_t distance) {

@@ -17,12 +17,6 @@ int64_t even_part(int64_t total, int64_t wanted) {
   return (total + parts - 1) / parts;
 }
 
-bool exceeds_cache(const Problem& p) {
-  int64_t bytes = 0;
-  for (const TensorDesc& desc : p.out) bytes += elements(desc.dims) * bits_of(desc.dtype) / 8;
-  return leaves_the_caches(bytes);
-}
-
 bool on_lines(std::initializer_list<int64_t> distances) {
   return std::ranges::all_of(distances, [](int64_t distance) { return distance % kCacheLine == 0; });
 }

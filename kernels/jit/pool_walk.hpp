@@ -17,8 +17,6 @@ inline int64_t aligned(int64_t bytes) { return (bytes + kCacheLine - 1) / kCache
 /// Size of the parts when `total` is cut into equal parts of about `wanted`.
 int64_t even_part(int64_t total, int64_t wanted);
 
-/// Whether the results are too large for the last-level cache to keep them for a reader.
-bool exceeds_cache(const Problem& problem);
 /// Whether all distances are whole cache lines.
 bool on_lines(std::initializer_list<int64_t> distances);
 bool outputs_aligned(const RunArgs& args);

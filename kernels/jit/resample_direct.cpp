@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "src/base/cpu.hpp"
+#include "kernels/jit/exceeds_cache.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/threads.hpp"
 
@@ -53,15 +53,13 @@ ResampleDirect::ResampleDirect(const Problem& p, const Target& target)
       back_in_(loaded_operands(back_)) {
   for (int k : front_in_) front_tensors_.push_back(walked(p.in[static_cast<size_t>(k)], p, walk_));
   for (int k : back_in_) back_tensors_.push_back(walked(p.in[static_cast<size_t>(k)], p, walk_));
-  int64_t bytes = 0;
   bool aligned = true;
   for (const TensorDesc& desc : p.out) {
     out_.push_back(walked(desc, p, walk_));
     const WalkedTensor& t = out_.back();
     for (int64_t distance : {t.offset, t.outer, t.z, t.y, t.x}) aligned = aligned && distance % kAlignment == 0;
-    bytes += elements(desc.dims) * t.each;
   }
-  may_stream_ = aligned && leaves_the_caches(bytes);
+  may_stream_ = aligned && exceeds_cache(p);
   stretches_ = x_stretches(walk_, p.attrs, x_step_);
   make_kernels(target.isa);
 }

@@ -2,9 +2,9 @@
 // Weighted sums of prepared rows, and the results' expression.
 #include <algorithm>
 
+#include "kernels/jit/exceeds_cache.hpp"
 #include "kernels/jit/resample_rows.hpp"
 #include "kernels/jit/stream_copy.hpp"
-#include "src/base/cpu.hpp"
 #include "src/base/shape.hpp"
 
 namespace partita::jit {
@@ -22,9 +22,7 @@ ResampleSums::ResampleSums(const Problem& p, Isa isa, const ResampleWalk& walk, 
   for (const TensorDesc& desc : p.out) out_.push_back(walked(desc, p, walk));
   for (const auto* side : {&in_, &out_})
     for (const WalkedTensor& t : *side) whole_rows_ = whole_rows_ && t.row_step(walk, walk.x.to()) >= 0;
-  int64_t bytes = 0;
-  for (size_t o = 0; o < out_.size(); ++o) bytes += elements(p.out[o].dims) * out_[o].each;
-  if (leaves_the_caches(bytes)) {
+  if (exceeds_cache(p)) {
     may_stream_ = may_stream();
     stages_ = !may_stream_ && may_stage();
   }

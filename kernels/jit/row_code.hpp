@@ -27,7 +27,7 @@ class RowCode {
   RowCode(const RowPlan& plan, int rows);
 
   // What is done, in this order. A place in a tile's scratch memory stands for the values that go there.
-  /// The rows' numbers, before elements are folded into them: `value`, or what the f32 tensor has for the rows.
+  /// The rows' numbers, before elements are folded into them: `value`, or what the tensor has for the rows.
   void begin(const RowView& numbers, float value);
   void read(const RowView& tensor, const RowView& numbers);
   void elements(const Sweep& sweep);

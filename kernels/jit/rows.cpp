@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "kernels/jit/exceeds_cache.hpp"
 #include "kernels/jit/expand.hpp"
-#include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 
@@ -122,15 +122,6 @@ void place_views(const Problem& problem, const std::vector<SpaceOperand>& operan
   }
 }
 
-bool exceeds_cache(const Problem& problem, const Edges& edges) {
-  int64_t bytes = 0;
-  for (int k : edges.back_out) {
-    const TensorDesc& desc = problem.out[static_cast<size_t>(k)];
-    bytes += elements(desc.dims) * bits_of(desc.dtype) / 8;
-  }
-  return leaves_the_caches(bytes);
-}
-
 const char* plan_rows(const Problem& problem, const Target& target, const std::vector<bool>& reduced,
                       const RowPorts& ports, RowPlan& plan) {
   plan.isa = target.isa;
@@ -151,7 +142,7 @@ const char* plan_rows(const Problem& problem, const Target& target, const std::v
   if (const char* reason = row_space(dims, reduced, operands, plan.space)) return reason;
   plan.tiling = tiling_of(plan.space);
   place_views(problem, operands, plan);
-  plan.may_stream = exceeds_cache(problem, plan.edges);
+  plan.may_stream = exceeds_cache(problem);
   return nullptr;
 }
 

@@ -63,8 +63,6 @@ const char* refuse_edges(const Problem& problem, const Edges& edges);
 std::vector<SpaceOperand> edge_operands(const Problem& problem, const Edges& edges);
 /// Puts the views of `operands` (in the order of space.views) where `plan.in` and `plan.out` have their ports.
 void place_views(const Problem& problem, const std::vector<SpaceOperand>& operands, RowPlan& plan);
-/// Whether results of so many bytes are better written past the caches.
-bool exceeds_cache(const Problem& problem, const Edges& edges);
 
 /// Scratch memory of a tile, laid out once.
 class ScratchPlan {

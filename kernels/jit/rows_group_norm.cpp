@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/jit/exceeds_cache.hpp"
 #include "kernels/jit/rows_norm.hpp"
 #include "kernels/jit/rows_norm_parts.hpp"
 #include "kernels/jit/run_of.hpp"
@@ -101,7 +102,7 @@ const char* plan_groups(const Problem& p, const Target& target, GroupPlan& plan)
   if (plan.channel_lanes)  // pieces are rows there
     for (auto* side : {&plan.in, &plan.out})
       for (RowView& view : *side) view.block = 0;
-  plan.may_stream = exceeds_cache(p, plan.edges);
+  plan.may_stream = exceeds_cache(p);
   for (int port : {1, 2})
     if (has_affine(p, port))
       if (const char* reason = refuse_vector(p.in[static_cast<size_t>(port)], plan.channels)) return reason;

@@ -10,6 +10,7 @@
 #include "kernels/jit/rows_norm.hpp"
 #include "kernels/jit/rows_norm_parts.hpp"
 #include "kernels/jit/run_of.hpp"
+#include "kernels/jit/whole_rows.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
@@ -19,6 +20,7 @@ namespace {
 
 using Value = Sweep::Value;
 
+constexpr int64_t kShort = 6;  ///< vectors of a row that is computed in one piece
 constexpr int64_t kMostGroups = 64;
 constexpr int64_t kLeastRows = 16;  ///< of a group, so that its gradients of gamma and beta are small beside its rows
 
@@ -56,11 +58,16 @@ class LayerNormBackward {
     sum_ = scratch_.results(plan_, true);
     dot_ = scratch_.results(plan_, true);
     if (plan_.edges.has_front) elements_ = scratch_.elements(plan_);
-    groups_ = std::clamp<int64_t>(tile_count(plan_) * plan_.tiling.tile_rows / kLeastRows, 1,
-                                  std::min(kMostGroups, tile_count(plan_)));
     write_sums();
     write_map();
-    sweeps_.make(plan_);
+    if (WholeRows::fit(plan_, kShort)) {
+      write_numbers();
+      whole_.emplace(plan_, [this](RowCode& row) { write_row(row); });
+    } else {
+      sweeps_.make(plan_);
+    }
+    groups_ = std::clamp<int64_t>(units() * (whole_ ? 1 : plan_.tiling.tile_rows) / kLeastRows, 1,
+                                  std::min(kMostGroups, units()));
   }
 
   /// Tiles' scratch, then the groups' gradients: gamma's and beta's of each.
@@ -76,13 +83,16 @@ class LayerNormBackward {
     if (share_rows)
       part(0, groups_, 0);
     else
-      parallel_for(groups_, tile_count(plan_) / groups_ * tile_cost(plan_), part, plan_.threads);
+      parallel_for(groups_, units() / groups_ * (whole_ ? plan_.space.lanes : tile_cost(plan_)), part, plan_.threads);
     if (gradients_) add_groups(args, sums);
     return {};
   }
 
  private:
+  /// Groups are made of rows or of tiles.
+  int64_t units() const { return whole_ ? elements(plan_.space.outer) * plan_.space.rows : tile_count(plan_); }
   ThreadScratch parts() const {
+    if (whole_) return {};
     return {std::min<int64_t>(plan_.threads, groups_), static_cast<int64_t>(sweeps_.scratches() * scratch_.bytes())};
   }
   size_t group_bytes() const { return static_cast<size_t>((plan_.space.lanes * 4 + 63) / 64 * 64); }
@@ -127,6 +137,27 @@ class LayerNormBackward {
     }
   }
 
+  /// What prepare and finish_sums do to a tile's numbers.
+  void write_numbers() {
+    ExprBuilder b = deviations_.builder();
+    const Value variance = b.add(deviations_.load(as_row(rstd_)), b.constant(epsilon_));
+    deviations_.store(as_row(rstd_), b.div(b.constant(1), b.apply(ExprOp::sqrt, variance)));
+    ExprBuilder m = means_.builder();
+    const Value count = m.constant(static_cast<float>(plan_.space.lanes));
+    for (const RowView& view : {sum_, dot_}) means_.store(as_row(view), m.div(means_.load(as_row(view)), count));
+  }
+
+  void write_row(RowCode& row) const {
+    row.read(plan_.in[2], mean_);
+    row.read(plan_.in[3], rstd_);
+    row.numbers(deviations_);
+    row.begin(sum_, 0);
+    row.begin(dot_, 0);
+    row.elements(sweeps_.inner);
+    row.numbers(means_);
+    row.elements(sweeps_.last);
+  }
+
   /// The groups' sums stand behind the problem's outputs.
   int gamma_sum_port() const { return static_cast<int>(plan_.out.size()); }
 
@@ -139,9 +170,10 @@ class LayerNormBackward {
       out[args.out.size() + 1] = sums + group_bytes();
     }
     const RunArgs own{args.in, {out.data(), args.out.size() + 2}, args.scratch};
-    const int64_t tiles = tile_count(plan_);
+    const int64_t begin = units() * group / groups_, end = units() * (group + 1) / groups_;
+    if (whole_) return whole_->run(own, begin, end);
     sweep_tiles(
-        plan_, own, scratch, scratch_.bytes(), tiles * group / groups_, tiles * (group + 1) / groups_, sweeps_,
+        plan_, own, scratch, scratch_.bytes(), begin, end, sweeps_,
         [this](const Tile& tile) { prepare(tile); }, [this](const Tile& tile) { finish_sums(tile); });
   }
 
@@ -194,6 +226,8 @@ class LayerNormBackward {
   std::array<RowView, 2> gradient_out_;
   RowView mean_, rstd_, sum_, dot_, elements_;
   LastSweeps sweeps_;
+  Sweep deviations_, means_;
+  std::optional<WholeRows> whole_;
 };
 
 }  // namespace

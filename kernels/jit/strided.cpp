@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 
+#include "kernels/jit/exceeds_cache.hpp"
 #include "kernels/jit/expand.hpp"
 #include "kernels/jit/flat_kernel.hpp"
 #include "kernels/jit/run_of.hpp"
@@ -161,16 +162,14 @@ class StridedLoop {
 
   /// Results beyond their share of the last-level cache, all of them written by the flat kernel in whole aligned lines.
   bool may_stream() const {
-    int64_t bytes = 0;
     for (const Operand& o : out_) {
       const int64_t each = byte_size(o.desc.dtype);
-      bytes += elements(o.desc.dims) * each;
       if (o.access != Access::direct || o.desc.offset * each % kAlignment != 0) return false;
       for (int d = 0; d + 1 < o.desc.dims.size(); ++d)
         if (o.desc.dims[d] > 1 && o.desc.strides[d] * each % kAlignment != 0) return false;
       if (lengths_.count() > 1 && lengths_.whole * each % kAlignment != 0) return false;
     }
-    return leaves_the_caches(bytes);
+    return exceeds_cache(problem_);
   }
 
   /// Copies go without a tile, unless they are to stream and a register is less than a line.

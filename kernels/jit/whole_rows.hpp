@@ -14,7 +14,7 @@ namespace partita::jit {
 class WholeRows {
  public:
   /// Whether rows have so few vectors. Rows and operator alone may say how many those are, not what is fused to the
-  /// operator, so that fusing changes no sum.
+  /// operator, so that fusing changes no sum - but for dozens of operators, whose code would be too long.
   static bool fit(const RowPlan& plan, int64_t most_vectors);
 
   /// `write` says what is done to rows.
@@ -26,7 +26,7 @@ class WholeRows {
   Status run(const RunArgs& args) const;
 
  private:
-  static constexpr size_t kMostOperands = 512;
+  static constexpr size_t kMostOperands = 1024;
   struct Piece {
     int64_t rows;  ///< at once
     bool streams;  ///< past the caches

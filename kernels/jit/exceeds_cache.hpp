@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which results are better stored past the caches.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/problem.hpp"
+#include "src/base/cpu.hpp"
+#include "src/base/dtype.hpp"
+#include "src/base/shape.hpp"
+
+namespace partita::jit {
+
+/// Whether the results, or the memory that they are parts of, exceed their share of the last-level cache.
+inline bool exceeds_cache(const Problem& problem) {
+  int64_t bytes = 0;
+  for (const TensorDesc& desc : problem.out) bytes += elements(desc.dims) * bits_of(desc.dtype) / 8;
+  return leaves_the_caches(std::max(bytes, problem.result_bytes));
+}
+
+}  // namespace partita::jit
