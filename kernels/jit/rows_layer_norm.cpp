@@ -20,7 +20,6 @@ namespace {
 
 using Value = Sweep::Value;
 
-constexpr int64_t kShort = 16, kShortNarrow = 6;  ///< vectors of a row that is computed in one piece
 constexpr int64_t kLongestAtOnce = 4096;  ///< elements of a row whose sum and squares are added up at once: 12 bits
 
 bool has_stats(const Problem& p) { return p.op == OpKind::LayerNorm && p.out_ports() > 2; }
@@ -53,7 +52,7 @@ class LayerNorm {
     scale_ = scratch_.results(plan_);
     if (plan_.edges.has_front) elements_ = scratch_.elements(plan_);
     if (one_block()) mean_ = sums_;
-    const bool whole = WholeRows::fit(plan_, bits_of(plan_.in[0].dtype) == 32 ? kShort : kShortNarrow);
+    const bool whole = WholeRows::fit(plan_, most_in_one_piece());
     at_once_ = !whole && !root_mean_square_ && !has_stats_ && one_block() && !plan_.edges.has_front &&
                bits_of(plan_.in[0].dtype) == 16 && plan_.space.lanes <= kLongestAtOnce;
     if (at_once_) first_ = scratch_.results(plan_);
@@ -115,6 +114,11 @@ class LayerNorm {
     if (has_affine(p, 1)) x = b.mul(x, vector(1));
     if (!root_mean_square_ && has_affine(p, 2)) x = b.add(x, vector(2));
     map.back(plan_, x);
+  }
+
+  /// Vectors of a row: those of narrow elements are measured faster in tiles sooner, and so are all with few registers.
+  int64_t most_in_one_piece() const {
+    return plan_.isa == Isa::avx512 && bits_of(plan_.in[0].dtype) == 32 ? 16 : 6;
   }
 
   bool one_block() const { return plan_.tiling.blocks == 1; }
