@@ -24,33 +24,6 @@ bool takes_four_lanes(const Lane& lane) {
 
 Xbyak::Xmm four_lanes(const Xbyak::Xmm& v) { return Xbyak::Xmm(v.getIdx()); }
 
-/// Moves stores that stand before a load behind the last load; returns the code with operands renumbered.
-std::vector<Lane> loads_first(const std::vector<Lane>& code) {
-  size_t last_load = 0;
-  for (size_t i = 0; i < code.size(); ++i)
-    if (code[i].op == LaneOp::load) last_load = i;
-  std::vector<size_t> order;
-  std::vector<size_t> late;
-  for (size_t i = 0; i < code.size(); ++i) {
-    if (i < last_load && code[i].op == LaneOp::store)
-      late.push_back(i);
-    else
-      order.push_back(i);
-    if (i == last_load) order.insert(order.end(), late.begin(), late.end());
-  }
-  std::vector<uint16_t> place(code.size());
-  for (size_t k = 0; k < order.size(); ++k) place[order[k]] = static_cast<uint16_t>(k);
-  std::vector<Lane> sorted;
-  for (size_t i : order) {
-    Lane lane = code[i];
-    lane.a = place[lane.a];
-    lane.b = place[lane.b];
-    lane.c = place[lane.c];
-    sorted.push_back(lane);
-  }
-  return sorted;
-}
-
 }  // namespace
 
 /// What is where at one point of the walk.
@@ -68,7 +41,7 @@ struct Body::State {
 
 Body::Body(Emitter& emitter, const Lanes& lanes, const BodyRoom& room, const std::function<bool(int)>& repeats)
     : e_(emitter),
-      code_(lanes.in_order ? lanes.code : loads_first(lanes.code)),
+      code_(lanes.in_order ? lanes.code : loads_first(lanes).code),
       uses_(code_.size()),
       first_(room.first),
       room_end_(room.end),

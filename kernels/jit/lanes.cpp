@@ -60,6 +60,34 @@ int lane_operands(LaneOp op) {
   return 0;
 }
 
+Lanes loads_first(const Lanes& lanes) {
+  const std::vector<Lane>& code = lanes.code;
+  size_t last_load = 0;
+  for (size_t i = 0; i < code.size(); ++i)
+    if (code[i].op == LaneOp::load) last_load = i;
+  std::vector<size_t> order;
+  std::vector<size_t> late;
+  for (size_t i = 0; i < code.size(); ++i) {
+    if (i < last_load && code[i].op == LaneOp::store)
+      late.push_back(i);
+    else
+      order.push_back(i);
+    if (i == last_load) order.insert(order.end(), late.begin(), late.end());
+  }
+  std::vector<uint16_t> place(code.size());
+  for (size_t k = 0; k < order.size(); ++k) place[order[k]] = static_cast<uint16_t>(k);
+  Lanes sorted;
+  for (size_t i : order) {
+    Lane lane = code[i];
+    lane.a = place[lane.a];
+    lane.b = place[lane.b];
+    lane.c = place[lane.c];
+    sorted.code.push_back(lane);
+  }
+  if (!code.empty()) sorted.result = place[lanes.result];
+  return sorted;
+}
+
 LaneBuilder::Value LaneBuilder::emit(const Lane& lane) {
   auto& code = lanes_.code;
   const auto same = lane.op == LaneOp::store ? code.end() : std::ranges::find(code, lane);

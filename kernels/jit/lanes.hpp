@@ -75,6 +75,9 @@ struct Lanes {
   bool in_order = false;
 };
 
+/// The same with stores that stand before a load behind the last load.
+Lanes loads_first(const Lanes& lanes);
+
 /// How many of a, b, c an operation reads.
 int lane_operands(LaneOp op);
 

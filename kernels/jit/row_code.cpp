@@ -42,7 +42,7 @@ RowCode::RowCode(const RowPlan& plan, int rows)
       width_(jit::lanes_of(plan.isa)),
       vectors_(static_cast<int>((plan.space.lanes + width_ - 1) / width_)),
       rows_(rows) {
-  lanes_.in_order = true;  // each vector is loaded before it is stored
+  lanes_.in_order = true;  // what is read at a place is read before it is written there, see lanes_of
 }
 
 size_t RowCode::LaneHash::operator()(const Lane& lane) const {
@@ -136,7 +136,7 @@ Lanes RowCode::lanes_of(const Sweep& sweep) const {
   Problem types;  // expansion asks for the operands' types alone
   for (const RowView& view : sweep.in()) types.in.push_back({view.dtype, {}, {}, 0});
   for (const RowView& view : sweep.out()) types.out.push_back({view.dtype, {}, {}, 0});
-  return expanded(sweep.expr(), types, plan_.isa);
+  return loads_first(expanded(sweep.expr(), types, plan_.isa));  // an output may lie over an input
 }
 
 void RowCode::copy(const Lanes& lanes, const Sweep& sweep, const Spot& spot) {
