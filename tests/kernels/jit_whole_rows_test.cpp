@@ -94,5 +94,44 @@ TEST(jit_whole_rows, rows_give_the_same_together_and_alone) {
       }
 }
 
+/// a = x - sum, where y lay; then b = y sum.
+TEST(jit_whole_rows, an_output_may_lie_over_an_input_that_is_read_behind_it) {
+  constexpr int64_t kRows = 7, kLength = 40;
+  for (const Isa isa : generated_isas()) {
+    Problem p = problem_for(StepKind::softmax, OpKind::SoftMax);
+    const TensorDesc desc = dense_desc(Dtype::f32, {kRows, kLength});
+    p.in = p.out = {desc, desc};
+    p.ports_in = p.ports_out = 1;
+    ExprBuilder back(p.back);
+    const auto skeleton = back.skeleton();
+    back.store(0, skeleton);
+    back.store(1, back.mul(back.load(1), skeleton));
+    jit::RowPlan plan;
+    ASSERT_EQ(jit::plan_rows(p, {.isa = isa, .threads = 1}, {false, true}, {}, plan), nullptr);
+    jit::ScratchPlan scratch;
+    const jit::RowView sum = scratch.results(plan);
+    jit::Sweep folds, map;
+    folds.fold(sum, Fold::sum, folds.front(plan));
+    map.back(plan, map.builder().sub(map.front(plan), map.load(sum)));
+    const jit::WholeRows rows(plan, [&](jit::RowCode& row) {
+      row.begin(sum, 0);
+      row.elements(folds);
+      row.elements(map);
+    });
+    Random random(3);
+    const Buffer x = random_buffer(desc, random), y = random_buffer(desc, random);
+    const auto results = [&](bool in_place) {
+      std::vector<float> a(kRows * kLength), b(kRows * kLength);
+      std::memcpy(a.data(), y.data(), a.size() * sizeof(float));
+      const void* in[] = {x.data(), in_place ? static_cast<const void*>(a.data()) : y.data()};
+      void* out[] = {a.data(), b.data()};
+      EXPECT_TRUE(rows.run({in, out, nullptr}).ok());
+      a.insert(a.end(), b.begin(), b.end());
+      return a;
+    };
+    EXPECT_EQ(results(true), results(false));
+  }
+}
+
 }  // namespace
 }  // namespace partita::test
