@@ -13,6 +13,7 @@
 namespace partita::jit {
 namespace {
 
+constexpr int64_t kFarthest = 1 << 28;  ///< bytes from row to row, so that all rows are within reach of an address
 constexpr int kSums = 4;  ///< vectors of a row are folded in so many chains, so that fewer wait for each other
 
 bool same_tensor(const RowView& a, const RowView& b) {
@@ -94,7 +95,7 @@ RowOperand RowCode::operand_at(const RowView& view, Fold fold, const Spot& spot)
 }
 
 int RowCode::operand(RowCodeSide& side, const RowView& view, Fold fold, const Spot& spot) {
-  if (spot.numbers && rows_ > 1 && view.row != bits_of(view.dtype) / 8) works_ = false;
+  if (rows_ > 1 && (view.row > kFarthest || (spot.numbers && view.row != bits_of(view.dtype) / 8))) works_ = false;
   size_t k = 0;
   while (k < side.views.size() && !same_tensor(side.views[k], view)) ++k;
   if (k == side.views.size()) {

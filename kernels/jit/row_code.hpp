@@ -35,7 +35,7 @@ class RowCode {
   void numbers(const Sweep& sweep);
   void write(const RowView& numbers, const RowView& tensor);
 
-  /// False where some rows at once do not work: numbers of theirs do not lie next to each other.
+  /// False where some rows at once do not work: they lie too far apart, or numbers of theirs not next to each other.
   bool works() const { return works_; }
   const RowCodeSide& in() const { return in_; }
   const RowCodeSide& out() const { return out_; }
