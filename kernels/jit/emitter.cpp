@@ -122,8 +122,8 @@ void Emitter::compute(const Lane& lane, Xmm dst, Xmm a, Xmm b, Xmm c) {
     case LaneOp::fraction: return vreduceps(dst, a, kDown);
     case LaneOp::keep: return keep_lanes(dst, a, b, lane.imm);
     case LaneOp::across: return fold_lanes(dst, a, static_cast<Fold>(lane.imm));
-    case LaneOp::halves: return fold_halves(dst, a, b, static_cast<Fold>(lane.imm));
-    case LaneOp::quarters: return fold_quarters(dst, a, b, static_cast<Fold>(lane.imm));
+    case LaneOp::halves:
+    case LaneOp::quarters: return fold_parts(dst, a, b, static_cast<Fold>(lane.imm), lane.op == LaneOp::halves);
     case LaneOp::across_quarters: return fold_inside_quarters(dst, a, static_cast<Fold>(lane.imm));
     case LaneOp::spread:
       if (imm == 0) return vbroadcastss(dst, low(a));

@@ -118,8 +118,7 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   void to_s32(Xbyak::Xmm v);
   void is_not_zero(Xbyak::Xmm v);
   void fold_pair(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, Fold fold);
-  void fold_halves(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, Fold fold);
-  void fold_quarters(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, Fold fold);
+  void fold_parts(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, Fold fold, bool halves);
   void fold_inside_quarters(Xbyak::Xmm dst, Xbyak::Xmm a, Fold fold);
   void keep_lanes(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm others, int count);
   void compare(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, uint8_t predicate);

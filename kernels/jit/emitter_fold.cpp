@@ -82,23 +82,16 @@ void Emitter::fold_lanes_to_memory(Xmm acc, Fold fold, const RegExp& address) {
   vmovss(dword[address], Xmm(a));
 }
 
-void Emitter::fold_halves(Xmm dst, Xmm a, Xmm b, Fold fold) {
+void Emitter::fold_parts(Xmm dst, Xmm a, Xmm b, Fold fold, bool halves) {
   const Xmm low = scratch(0), high = scratch(2);
+  const int l = low.getIdx(), h = high.getIdx();
   if (wide_) {
-    vshuff32x4(Xbyak::Zmm(low.getIdx()), Xbyak::Zmm(a.getIdx()), Xbyak::Zmm(b.getIdx()), 0x44);
-    vshuff32x4(Xbyak::Zmm(high.getIdx()), Xbyak::Zmm(a.getIdx()), Xbyak::Zmm(b.getIdx()), 0xee);
-  } else {
-    vperm2f128(Ymm(low.getIdx()), Ymm(a.getIdx()), Ymm(b.getIdx()), 0x20);
-    vperm2f128(Ymm(high.getIdx()), Ymm(a.getIdx()), Ymm(b.getIdx()), 0x31);
-  }
-  fold_pair(dst, low, high, fold);
-}
-
-void Emitter::fold_quarters(Xmm dst, Xmm a, Xmm b, Fold fold) {
-  const Xmm low = scratch(0), high = scratch(2);
-  if (wide_) {
-    vshuff32x4(Xbyak::Zmm(low.getIdx()), Xbyak::Zmm(a.getIdx()), Xbyak::Zmm(b.getIdx()), 0x88);
-    vshuff32x4(Xbyak::Zmm(high.getIdx()), Xbyak::Zmm(a.getIdx()), Xbyak::Zmm(b.getIdx()), 0xdd);
+    const Xbyak::Zmm za(a.getIdx()), zb(b.getIdx());
+    vshuff32x4(Xbyak::Zmm(l), za, zb, halves ? 0x44 : 0x88);
+    vshuff32x4(Xbyak::Zmm(h), za, zb, halves ? 0xee : 0xdd);
+  } else if (halves) {
+    vperm2f128(Ymm(l), Ymm(a.getIdx()), Ymm(b.getIdx()), 0x20);
+    vperm2f128(Ymm(h), Ymm(a.getIdx()), Ymm(b.getIdx()), 0x31);
   } else {
     vunpcklpd(low, a, b);
     vunpckhpd(high, a, b);
@@ -125,9 +118,9 @@ void Emitter::fold_inside_quarters(Xmm dst, Xmm a, Fold fold) {
 void Emitter::fold_rows_to_memory(int acc, Fold fold, const RegExp& address) {
   static_assert(kFoldedRows == 4);
   const Xmm all = vec(acc);
-  fold_halves(all, all, vec(acc + 1), fold);
-  fold_halves(vec(acc + 2), vec(acc + 2), vec(acc + 3), fold);
-  fold_quarters(all, all, vec(acc + 2), fold);
+  fold_parts(all, all, vec(acc + 1), fold, true);
+  fold_parts(vec(acc + 2), vec(acc + 2), vec(acc + 3), fold, true);
+  fold_parts(all, all, vec(acc + 2), fold, false);
   fold_inside_quarters(all, all, fold);
   vmovups(Xmm(acc + 1), ptr[address]);
   fold_pair(Xmm(acc), Xmm(acc), Xmm(acc + 1), fold);
