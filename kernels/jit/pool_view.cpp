@@ -8,7 +8,6 @@
 #include "kernels/jit/pool_windows.hpp"
 #include "kernels/jit/row_kernel.hpp"
 #include "src/base/dtype.hpp"
-#include "src/base/shape.hpp"
 
 namespace partita::jit {
 namespace {

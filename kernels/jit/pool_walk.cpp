@@ -7,9 +7,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "src/base/dtype.hpp"
-#include "src/base/shape.hpp"
-
 namespace partita::jit {
 
 int64_t even_part(int64_t total, int64_t wanted) {

@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "kernels/jit/exceeds_cache.hpp"
-#include "src/base/shape.hpp"
 #include "src/base/threads.hpp"
 
 namespace partita::jit {

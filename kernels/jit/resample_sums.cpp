@@ -5,7 +5,6 @@
 #include "kernels/jit/exceeds_cache.hpp"
 #include "kernels/jit/resample_rows.hpp"
 #include "kernels/jit/stream_copy.hpp"
-#include "src/base/shape.hpp"
 
 namespace partita::jit {
 namespace {

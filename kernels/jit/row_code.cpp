@@ -39,11 +39,13 @@ Lane folded(Fold how, uint16_t a, uint16_t b) {
 }  // namespace
 
 RowCode::RowCode(const RowPlan& plan, int rows)
-    : plan_(plan),
-      width_(jit::lanes_of(plan.isa)),
-      vectors_(static_cast<int>((plan.space.lanes + width_ - 1) / width_)),
-      rows_(rows) {
+    : plan_(plan), width_(jit::lanes_of(plan.isa)), vectors_(static_cast<int>(vectors(plan))), rows_(rows) {
   lanes_.in_order = true;  // what is read at a place is read before it is written there, see lanes_of
+}
+
+int64_t RowCode::vectors(const RowPlan& plan) {
+  const int64_t width = jit::lanes_of(plan.isa);
+  return (plan.space.lanes + width - 1) / width;
 }
 
 size_t RowCode::LaneHash::operator()(const Lane& lane) const {

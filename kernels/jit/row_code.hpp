@@ -22,6 +22,8 @@ struct RowCodeSide {
 class RowCode {
  public:
   static constexpr int kMostRows = 4;
+  /// Vectors of a row, the last of which may be partial.
+  static int64_t vectors(const RowPlan& plan);
   /// Of `rows` rows at once (1, 2 or 4), which give the same results as one by one. Their numbers lie side by side in
   /// a register's lowest lanes, so that what is computed of numbers is computed once for all.
   RowCode(const RowPlan& plan, int rows);

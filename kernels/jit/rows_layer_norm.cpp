@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LayerNorm and RMSNorm by tiles of rows. Each block of a row: its sum, then its squared differences from its own mean,
-// read from the cache; blocks are joined in f64. Then (x - mean) rstd gamma + beta.
+// LayerNorm and RMSNorm by tiles of rows, short rows in one piece. Each block of a row: its sum, then its squared
+// differences from its own mean, read from the cache; blocks are joined in f64. Then (x - mean) rstd gamma + beta.
 // Where nobody asks for the statistics (f32, to the last bit), rows of 16-bit elements are read once for both:
 // s = sum(x - x0), q = sum((x - x0)^2), x0 the row's first element; mean = x0 + s / N, variance = q / N - (s / N)^2
 // (Chan, Golub and LeVeque 1983). |x0 - mean| <= sqrt(N variance), so the difference loses log2(N) of f32's 24 bits at

@@ -19,26 +19,25 @@ constexpr int64_t kOperationsAnElement = 3;
 /// Not numbers, nor sums of rows.
 bool is_result(const RowView& view) { return view.steps && view.row != 0; }
 
-int64_t vectors(const RowPlan& plan) { return (plan.space.lanes + lanes_of(plan.isa) - 1) / lanes_of(plan.isa); }
-
 /// Code grows with its rows: no more of it than is compiled in a millisecond, and no more operands than there are
 /// places.
 bool is_small(const RowPlan& plan, int64_t rows) {
   const Edges& e = plan.edges;
   const auto instructions = static_cast<int64_t>(e.front.code.size() + e.back.code.size());
   const auto operands = static_cast<int64_t>(e.front_in.size() + e.back_in.size() + e.back_out.size()) + kOwnOperands;
-  return rows * vectors(plan) * std::max(instructions, operands) <= kMostCode;
+  return rows * RowCode::vectors(plan) * std::max(instructions, operands) <= kMostCode;
 }
 
 }  // namespace
 
 bool WholeRows::fit(const RowPlan& plan, int64_t most_vectors) {
-  return plan.space.along_lanes && vectors(plan) <= most_vectors && is_small(plan, 1);
+  return plan.space.along_lanes && RowCode::vectors(plan) <= most_vectors && is_small(plan, 1);
 }
 
 WholeRows::WholeRows(const RowPlan& plan, const std::function<void(RowCode&)>& write) : plan_(plan) {
   int rows = RowCode::kMostRows;
-  while (rows > 1 && (rows * vectors(plan) > kVectorsTogether || rows > plan.space.rows || !is_small(plan, rows)))
+  while (rows > 1 &&
+         (rows * RowCode::vectors(plan) > kVectorsTogether || rows > plan.space.rows || !is_small(plan, rows)))
     rows /= 2;
   if (rows > 1) add(write, rows, plan.may_stream);
   if (pieces_.empty()) add(write, 1, plan.may_stream);
