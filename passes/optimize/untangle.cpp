@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include "passes/lower/lowering.hpp"
@@ -86,7 +87,8 @@ class Untangler {
     std::ranges::move(after, std::back_inserter(p_.steps));
   }
 
-  /// The orders that tensors lie in, the one of most bytes first; empty where the step has no use for one.
+  /// The orders that tensors lie in, the one of most bytes first, for a pooling at last that of its data format; empty
+  /// where the step has no use for one.
   static std::vector<Order> orders_of(const Problem& problem) {
     if (problem.step != StepKind::loop && !has_images(problem.step)) return {};
     std::map<Order, int64_t> bytes;
@@ -98,6 +100,10 @@ class Untangler {
     std::vector<Order> orders;
     for (const auto& entry : bytes) orders.push_back(entry.first);
     std::ranges::stable_sort(orders, std::greater(), [&](const Order& order) { return bytes[order]; });
+    if (has_images(problem.step)) {
+      orders.emplace_back(problem.in[0].dims.size());
+      std::iota(orders.back().begin(), orders.back().end(), 0);
+    }
     return orders;
   }
 
@@ -118,17 +124,16 @@ class Untangler {
     return nullptr;
   }
 
-  /// Whether it has the axes of `main`, no others, in another order.
-  static bool stands_across(const TensorDesc& desc, const Order& main) {
-    const Order order = order_of(desc);
-    return order != main && std::ranges::is_permutation(order, main);
-  }
-
-  /// Such a tensor of a loop only stands across; one of a pooling may also have gaps between the elements that `main`
-  /// has next to each other.
+  /// Such a tensor of a loop has the axes of `main`, no others, in another order. One of a pooling may also have gaps
+  /// between the elements that `main` has next to each other, and lack axes: the pooled one may be of extent 1 there.
   static bool is_tangled(const Problem& problem, const TensorDesc& desc, const Order& main) {
-    if (stands_across(desc, main)) return true;
-    return has_images(problem.step) && order_of(desc) == main && desc.strides[main.back()] != 1;
+    const Order order = order_of(desc);
+    if (!has_images(problem.step)) return order != main && std::ranges::is_permutation(order, main);
+    Order wanted;
+    for (const int axis : main)
+      if (axis < desc.dims.size() && desc.dims[axis] != 1) wanted.push_back(axis);
+    if (order.empty() || !std::ranges::is_permutation(order, wanted)) return false;
+    return order != wanted || desc.strides[order.back()] != 1;
   }
 
   static bool tangled(const Problem& problem, const Order& main) {
