@@ -41,7 +41,7 @@ struct Body::State {
 
 Body::Body(Emitter& emitter, const Lanes& lanes, const BodyRoom& room, const std::function<bool(int)>& repeats)
     : e_(emitter),
-      code_(lanes.in_order ? lanes.code : loads_first(lanes).code),
+      code_(conditions_beside_selects(lanes.in_order ? lanes : loads_first(lanes)).code),
       uses_(code_.size()),
       first_(room.first),
       room_end_(room.end),
@@ -92,6 +92,11 @@ void Body::find_row_values(const std::function<bool(int)>& repeats) {
   for_elements_.assign(code_.size(), false);
   for (size_t i = 0; i < code_.size(); ++i)
     for (size_t use : uses_[i]) for_elements_[i] = for_elements_[i] || (of_row_[i] && !of_row_[use]);
+}
+
+bool Body::is_condition(size_t i) const {
+  return e_.wide() && compares(code_[i].op) && i + 1 < code_.size() && code_[i + 1].op == LaneOp::select &&
+         code_[i + 1].a == i && uses_[i].size() == 1 && of_row_[i] == of_row_[i + 1];
 }
 
 /// Gives `values` registers at the end. Returns 0 where elements then need no slots, else how often they go to memory.
@@ -146,7 +151,8 @@ void Body::walk(State& s, Part part, const BodyHooks* hooks) const {
     if (lane.op == LaneOp::constant || (!stores && uses_[i].empty()) || of_row_[i] != (part == Part::row)) continue;
     s.held.clear();
     Xbyak::Xmm in[3] = {e_.vec(0), e_.vec(0), e_.vec(0)};
-    for (int k = 0; k < lane_operands(lane.op); ++k) {
+    const bool after_condition = i > 0 && is_condition(i - 1);
+    for (int k = after_condition ? 1 : 0; k < lane_operands(lane.op); ++k) {
       const int value = operands_of(lane)[static_cast<size_t>(k)];
       in[k] = operand(s, value, i);
       s.held.push_back(value);
@@ -160,6 +166,10 @@ void Body::walk(State& s, Part part, const BodyHooks* hooks) const {
     }
     if (stores) {
       if (s.emitting) hooks->store(in[0], lane);
+      continue;
+    }
+    if (is_condition(i)) {
+      if (s.emitting) e_.compare(lane, in[0], in[1]);
       continue;
     }
     if (pinned_[i] >= 0) {
@@ -185,6 +195,8 @@ void Body::make(size_t i, Xbyak::Xmm dst, const Xbyak::Xmm (&in)[3], const BodyH
     hooks.skeleton(dst);
   else if (lane.op == LaneOp::index)
     hooks.index(dst, lane.imm);
+  else if (i > 0 && is_condition(i - 1))
+    e_.select(dst, in[1], in[2]);
   else if (takes_four_lanes(lane))
     e_.compute(lane, four_lanes(dst), four_lanes(in[0]), four_lanes(in[1]), four_lanes(in[2]));
   else

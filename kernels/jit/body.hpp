@@ -47,6 +47,8 @@ class Body {
 
   enum class Part : uint8_t { row, element };
 
+  /// A comparison whose mask the select behind it takes from a mask register.
+  bool is_condition(size_t i) const;
   bool is_constant(int value) const { return code_[static_cast<size_t>(value)].op == LaneOp::constant; }
   void find_uses();
   void find_row_values(const std::function<bool(int)>& repeats);

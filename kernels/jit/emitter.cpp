@@ -15,6 +15,15 @@ using Xbyak::Xmm;
 
 constexpr int kNearestEven = 0, kDown = 1;
 
+uint8_t predicate_of(LaneOp op) {
+  switch (op) {
+    case LaneOp::gt: return kGreater;
+    case LaneOp::ge: return kGreaterEqual;
+    case LaneOp::eq: return kEqual;
+    default: return kUnordered;
+  }
+}
+
 }  // namespace
 
 Xbyak::Address Emitter::constant(int32_t bits) { return ptr[rip + constants_[bits]]; }
@@ -63,11 +72,17 @@ const uint8_t* Emitter::finish() {
   return getCode();
 }
 
+void Emitter::compare(const Lane& lane, Xmm a, Xmm b) {
+  lane.op == LaneOp::igt ? vpcmpgtd(k2, a, b) : vcmpps(k2, a, b, predicate_of(lane.op));
+}
+
 void Emitter::compare(Xmm dst, Xmm a, Xmm b, uint8_t predicate) {
   if (!wide_) return vcmpps(dst, a, b, predicate);
   vcmpps(k2, a, b, predicate);
   vpmovm2d(dst, k2);
 }
+
+void Emitter::select(Xmm dst, Xmm yes, Xmm no) { vblendmps(dst | k2, no, yes); }
 
 void Emitter::compute(const Lane& lane, Xmm dst, Xmm a, Xmm b, Xmm c) {
   const auto imm = static_cast<uint8_t>(lane.imm);
@@ -95,14 +110,14 @@ void Emitter::compute(const Lane& lane, Xmm dst, Xmm a, Xmm b, Xmm c) {
     case LaneOp::or_: return vorps(dst, a, b);
     case LaneOp::xor_: return vxorps(dst, a, b);
     case LaneOp::andnot: return vandnps(dst, a, b);
-    case LaneOp::gt: return compare(dst, a, b, kGreater);
-    case LaneOp::ge: return compare(dst, a, b, kGreaterEqual);
-    case LaneOp::eq: return compare(dst, a, b, kEqual);
-    case LaneOp::unordered: return compare(dst, a, b, kUnordered);
+    case LaneOp::gt:
+    case LaneOp::ge:
+    case LaneOp::eq:
+    case LaneOp::unordered: return compare(dst, a, b, predicate_of(lane.op));
     case LaneOp::select:
       if (!wide_) return vblendvps(dst, c, b, a);
       vpmovd2m(k2, a);
-      return vblendmps(dst | k2, c, b);
+      return select(dst, b, c);
     case LaneOp::iadd: return vpaddd(dst, a, b);
     case LaneOp::isub: return vpsubd(dst, a, b);
     case LaneOp::imul: return vpmulld(dst, a, b);
@@ -110,7 +125,7 @@ void Emitter::compute(const Lane& lane, Xmm dst, Xmm a, Xmm b, Xmm c) {
     case LaneOp::imin: return vpminsd(dst, a, b);
     case LaneOp::igt:
       if (!wide_) return vpcmpgtd(dst, a, b);
-      vpcmpgtd(k2, a, b);
+      compare(lane, a, b);
       return vpmovm2d(dst, k2);
     case LaneOp::shl: return vpslld(dst, a, imm);
     case LaneOp::shr: return vpsrld(dst, a, imm);

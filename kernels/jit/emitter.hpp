@@ -41,6 +41,9 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   Xbyak::Xmm vec(int i) const { return wide_ ? Xbyak::Xmm(Xbyak::Zmm(i)) : Xbyak::Xmm(Xbyak::Ymm(i)); }
   Xbyak::Xmm scratch(int i) const { return vec(value_registers() + i); }
 
+  /// AVX-512: the mask of a comparison in k2, and what takes it from there.
+  void compare(const Lane& lane, Xbyak::Xmm a, Xbyak::Xmm b);
+  void select(Xbyak::Xmm dst, Xbyak::Xmm yes, Xbyak::Xmm no);
   /// dst = op of a, b, c (registers). Not for load, store, skeleton, constant, index.
   void compute(const Lane& lane, Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, Xbyak::Xmm c);
   /// dst = the f32 (or whatever) bits in every lane.

@@ -3,6 +3,7 @@
 #include "kernels/jit/lanes.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "src/base/check.hpp"
 
@@ -60,6 +61,32 @@ int lane_operands(LaneOp op) {
   return 0;
 }
 
+bool compares(LaneOp op) {
+  using enum LaneOp;
+  return op == gt || op == ge || op == eq || op == unordered || op == igt;
+}
+
+namespace {
+
+/// The operations in another order, in which they still read earlier ones; what is left out nobody reads.
+Lanes in_order_of(const Lanes& lanes, const std::vector<size_t>& order) {
+  std::vector<uint16_t> place(lanes.code.size());
+  for (size_t k = 0; k < order.size(); ++k) place[order[k]] = static_cast<uint16_t>(k);
+  Lanes sorted;
+  sorted.in_order = lanes.in_order;
+  for (size_t i : order) {
+    Lane lane = lanes.code[i];
+    lane.a = place[lane.a];
+    lane.b = place[lane.b];
+    lane.c = place[lane.c];
+    sorted.code.push_back(lane);
+  }
+  if (!order.empty()) sorted.result = place[lanes.result];
+  return sorted;
+}
+
+}  // namespace
+
 Lanes loads_first(const Lanes& lanes) {
   const std::vector<Lane>& code = lanes.code;
   size_t last_load = 0;
@@ -74,18 +101,28 @@ Lanes loads_first(const Lanes& lanes) {
       order.push_back(i);
     if (i == last_load) order.insert(order.end(), late.begin(), late.end());
   }
-  std::vector<uint16_t> place(code.size());
-  for (size_t k = 0; k < order.size(); ++k) place[order[k]] = static_cast<uint16_t>(k);
-  Lanes sorted;
-  for (size_t i : order) {
-    Lane lane = code[i];
-    lane.a = place[lane.a];
-    lane.b = place[lane.b];
-    lane.c = place[lane.c];
-    sorted.code.push_back(lane);
+  return in_order_of(lanes, order);
+}
+
+Lanes conditions_beside_selects(const Lanes& lanes) {
+  const std::vector<Lane>& code = lanes.code;
+  std::vector<int> uses(code.size(), 0), conditions(code.size(), 0);
+  const auto is_dead = [&](size_t i) { return code[i].op != LaneOp::store && uses[i] == 0; };
+  for (size_t i = code.size(); i-- > 0;) {  // backwards: what only dead operations read is dead as well
+    const Lane& lane = code[i];
+    if (is_dead(i)) continue;
+    const std::array read = {lane.a, lane.b, lane.c};
+    for (int k = 0; k < lane_operands(lane.op); ++k) ++uses[read[static_cast<size_t>(k)]];
+    if (lane.op == LaneOp::select) ++conditions[lane.a];
   }
-  if (!code.empty()) sorted.result = place[lanes.result];
-  return sorted;
+  const auto moves = [&](size_t i) { return compares(code[i].op) && uses[i] == 1 && conditions[i] == 1; };
+  std::vector<size_t> order;
+  for (size_t i = 0; i < code.size(); ++i) {
+    if (moves(i) || is_dead(i)) continue;
+    if (code[i].op == LaneOp::select && moves(code[i].a)) order.push_back(code[i].a);
+    order.push_back(i);
+  }
+  return in_order_of(lanes, order);
 }
 
 LaneBuilder::Value LaneBuilder::emit(const Lane& lane) {

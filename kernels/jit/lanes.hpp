@@ -78,6 +78,12 @@ struct Lanes {
 /// The same with stores that stand before a load behind the last load.
 Lanes loads_first(const Lanes& lanes);
 
+/// The same, without what no store needs, with each comparison that one select alone reads, as its condition, right
+/// before that.
+Lanes conditions_beside_selects(const Lanes& lanes);
+
+/// Makes a mask of two values.
+bool compares(LaneOp op);
 /// How many of a, b, c an operation reads.
 int lane_operands(LaneOp op);
 
