@@ -35,6 +35,14 @@ PoolGeometry::Taps PoolGeometry::taps(int i, int64_t o) const {
   return {begin, std::max(begin, end)};
 }
 
+bool PoolGeometry::covers_all() const {
+  for (int i = 0; i < axes(); ++i) {
+    if (dst[i] != 1) return false;
+    if (const Taps t = taps(i, 0); t.end - t.begin != src[i]) return false;
+  }
+  return true;
+}
+
 int64_t PoolGeometry::counted(int i, int64_t o) const {
   const Taps t = taps(i, o);
   if (t.begin == t.end) return 0;

@@ -40,6 +40,8 @@ struct PoolGeometry {
   Taps taps(int i, int64_t o) const;
   /// Source cell of a tap of window `o` of axis `i`.
   int64_t cell(int i, int64_t o, int64_t tap) const { return o * strides[i] - pads_begin[i] + tap * dilations[i]; }
+  /// Whether there is one window, over all cells of the source.
+  bool covers_all() const;
   /// Cells of window `o` that count along axis `i`; 0 where none is inside the source.
   int64_t counted(int i, int64_t o) const;
   /// What the average over a window divides by, of the product of what counts along its axes; 0 where it has no cell.

@@ -11,6 +11,7 @@
 #include "kernels/jit/pool_period.hpp"
 #include "kernels/jit/pool_plane_period.hpp"
 #include "kernels/jit/pool_window.hpp"
+#include "kernels/jit/rows_global_maximum.hpp"
 #include "kernels/jit/run_of.hpp"
 
 namespace partita::jit {
@@ -39,7 +40,8 @@ const char* refuse_windows(const PoolPlan& plan) {
 
 }  // namespace
 
-const char* refuse_pool_backward(const Problem& p, const Target&) {
+const char* refuse_pool_backward(const Problem& p, const Target& target) {
+  if (refuse_global_maximum(p, target) == nullptr) return nullptr;
   const PoolPlan plan(p);
   for (const Expr* e : {&plan.front, &plan.back})
     if (const char* reason = refuse_expression(*e, p)) return reason;
@@ -51,6 +53,7 @@ const char* refuse_pool_backward(const Problem& p, const Target&) {
 }
 
 Result<Run> make_pool_backward(const Problem& problem, const Target& target) {
+  if (refuse_global_maximum(problem, target) == nullptr) return make_global_maximum(problem, target);
   if (WindowPool::fits(problem, target)) return run_of<WindowPool>(problem, target);
   if (PlanePeriodPool::fits(problem, target)) return run_of<PlanePeriodPool>(problem, target);
   if (PeriodPool::fits(problem)) return run_of<PeriodPool>(problem, target);

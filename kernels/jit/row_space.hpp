@@ -10,7 +10,7 @@ namespace partita::jit {
 
 /// A tensor, or scratch memory, as a walk over rows and lanes sees it. Distances are in bytes.
 struct RowView {
-  enum class From : uint8_t { in, out, scratch };
+  enum class From : uint8_t { in, out, scratch, kernel };
   From from = From::scratch;
   int port = 0;  ///< of in or out
   Dtype dtype = Dtype::f32;
@@ -20,6 +20,7 @@ struct RowView {
   int64_t row = 0, lane = 0;
   int64_t block = 0;      ///< from one block of lanes to the next
   bool previous = false;  ///< of the tile before the one that is swept
+  const void* table = nullptr;  ///< the kernel's own, the same for every execution
 };
 
 /// A tensor over the whole space, or over the space without its reduced axes (strides 0 there: one number a result).

@@ -130,6 +130,11 @@ const char* plan_rows(const Problem& problem, const Target& target, const std::v
   if (const char* reason = refuse_edges(problem, plan.edges)) return reason;
   const Dims& dims = problem.out[0].dims;
   std::vector<SpaceOperand> operands = edge_operands(problem, plan.edges);
+  if (ports.front_is_result)
+    for (size_t k = 0; k < plan.edges.front_in.size(); ++k) {
+      SpaceOperand& o = operands[plan.edges.back_out.size() + k];
+      o = {o.from, o.port, widened(o.desc, dims, reduced), true};
+    }
   for (int k : ports.in) {
     const TensorDesc& desc = problem.in[static_cast<size_t>(k)];
     if (const char* reason = refuse_type(desc.dtype, false)) return reason;

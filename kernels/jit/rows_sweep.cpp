@@ -39,7 +39,9 @@ std::byte* Tile::address(const RowView& view, int64_t block) const {
   at += row * view.row + lane * view.lane;
   for (int d = 0; d < view.outer.size(); ++d) at += outer[d] * view.outer[d];
   const auto port = static_cast<size_t>(view.port);
-  const void* base = view.from == RowView::From::in ? args.in[port] : args.out[port];
+  const void* base = view.from == RowView::From::kernel ? view.table
+                     : view.from == RowView::From::in   ? args.in[port]
+                                                        : args.out[port];
   return static_cast<std::byte*>(const_cast<void*>(base)) + at;
 }
 

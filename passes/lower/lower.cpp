@@ -42,7 +42,6 @@ Status lower_op(Lowering& l) {
     case OpKind::AvgPoolBackward:
     case OpKind::AdaptiveAvgPool:
     case OpKind::AdaptiveAvgPoolBackward: return lower_average(l);
-    case OpKind::MaxPoolBackward: return lower_maximum_backward(l);
     default: break;
   }
   if (l.generates_code()) {

@@ -67,7 +67,6 @@ Status lower_elementwise(Lowering& l);  ///< operators with an expression
 Status lower_matmul(Lowering& l);
 Status lower_reduction(Lowering& l);         ///< Reduce.. and BiasAddBackward, as a loop with a fold
 Status lower_average(Lowering& l);           ///< AvgPoolBackward and adaptive average poolings
-Status lower_maximum_backward(Lowering& l);  ///< MaxPoolBackward
 Status lower_batch_norm(Lowering& l);        ///< training, forward and backward
 Status lower_prelu_backward(Lowering& l);
 Status lower_movement(Lowering& l);      ///< StaticTranspose, StaticReshape, Concat

@@ -146,8 +146,7 @@ TEST(lower, gradients_of_prelu_by_any_slope) {
                    {{0, {60, 1, 15, 3}}, {3, {90, 1, 18, 3}}});
 }
 
-/// One window covers all cells: places by folds, channel-last where there are many. Strided data has equal maxima, of
-/// which the first counts.
+/// One window covers all cells. Strided data has equal maxima, of which the first counts.
 TEST(lower, gradients_of_global_maxima) {
   const char* const kPlane =
       "%2: f32[2,3,5,6] = MaxPoolBackward(%0: f32[2,3,5,6], %1: f32[2,3,1,1]) {strides=[1,1], kernel=[5,6], "
