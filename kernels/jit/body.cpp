@@ -60,7 +60,7 @@ Body::Body(Emitter& emitter, const Lanes& lanes, const BodyRoom& room, const std
   std::vector<int> best;
   for (int least = INT_MAX;; wanted.resize(wanted.size() * 3 / 4)) {
     const int traffic = pin(wanted);
-    if (traffic == 0) return;
+    if (fits_ = traffic == 0; fits_) return;
     if (traffic < least) {
       least = traffic;
       best = wanted;

@@ -32,6 +32,8 @@ class Body {
 
   /// Slots of 64 bytes needed at `spill`.
   int spill_slots() const { return slots_; }
+  /// Whether elements need no slots, nor constants that are made anew.
+  bool fits() const { return fits_; }
   /// Before the rows.
   void emit_constants();
   /// Before the elements of a row; of the hooks only `load` is called.
@@ -69,6 +71,7 @@ class Body {
   std::vector<int> pinned_;         // register of each value, -1: not pinned
   std::vector<int> home_;           // slot of each row value that is not pinned
   int homes_ = 0, slots_ = 0;
+  bool fits_ = false;
 };
 
 }  // namespace partita::jit

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 #include "kernels/jit/expand.hpp"
 #include "src/base/dtype.hpp"
@@ -22,27 +23,49 @@ const void* PoolCode::emit_all(const Problem& problem, int taken,
                                const std::function<void(Body& front, Body& back)>& steps,
                                const std::function<void()>& tables) {
   const int middle = taken + (wide() && taken <= kMostTaken - kLeastRegisters ? 2 * kLeastRegisters : kLeastRegisters);
-  return emit_frame(problem, {taken, middle, middle}, steps, tables);
+  return emit_frame(problem, {taken, middle, middle, value_registers()}, steps, tables);
 }
 
 /// What is never emitted needs no registers of its own.
 const void* PoolCode::emit_all(const Problem& problem, int taken, const std::function<void(Body& back)>& steps,
                                const std::function<void()>& tables) {
   return emit_frame(
-      problem, {taken, value_registers(), taken}, [&](Body&, Body& back) { steps(back); }, tables);
+      problem, {taken, value_registers(), taken, value_registers()}, [&](Body&, Body& back) { steps(back); }, tables);
 }
 
-const void* PoolCode::emit_frame(const Problem& problem, const Room& room,
-                                 const std::function<void(Body& front, Body& back)>& steps,
-                                 const std::function<void()>& tables) {
+PoolCode::Bodies PoolCode::bodies(const Problem& problem, const Room& room) {
   const auto never = [](int) { return false; };
   const int spill_at = (static_cast<int>(steps_.size()) * 8 + 63) / 64 * 64;
   Body front(*this, expanded_front(p_.front, problem, isa()), {room.taken, room.front_end, rsp + spill_at}, never);
   const int back_at = spill_at + front.spill_slots() * 64;
-  Body back(*this, expanded(p_.back, problem, isa()), {room.back_first, value_registers(), rsp + back_at}, never);
+  Body back(*this, expanded(p_.back, problem, isa()), {room.back_first, room.end, rsp + back_at}, never);
+  const int bytes = back_at + back.spill_slots() * 64;
+  return {std::move(front), std::move(back), bytes};
+}
+
+/// The code asks for patterns as it is emitted, so it is behind it that they come to registers, on a way round.
+const void* PoolCode::emit_frame(const Problem& problem, const Room& room,
+                                 const std::function<void(Body& front, Body& back)>& steps,
+                                 const std::function<void()>& tables) {
+  Room least{room.taken, room.taken + kLeastRegisters, 0, 0};
+  least.back_first = room.back_first == room.taken ? room.taken : least.front_end;
+  least.end = least.back_first + kLeastRegisters;
+  std::optional<Bodies> made;
+  if (wide() && p_.maximum && least.end < value_registers()) {
+    made.emplace(bodies(problem, least));
+    if (made->front.fits() && made->back.fits()) {
+      held_first_ = least.end;
+      most_held_ = static_cast<size_t>(value_registers() - least.end);
+    } else {
+      made.reset();
+    }
+  }
+  if (!made) made.emplace(bodies(problem, room));
+  Body &front = made->front, &back = made->back;
+  Xbyak::Label hold, start;
   push(rbp);
   mov(rbp, rsp);
-  sub(rsp, back_at + back.spill_slots() * 64);
+  sub(rsp, made->bytes);
   and_(rsp, -64);
   mov(rax, ptr[rdi]);
   for (size_t k = 0; k < steps_.size(); ++k) {
@@ -54,14 +77,31 @@ const void* PoolCode::emit_frame(const Problem& problem, const Room& room,
   back.emit_constants();
   front.emit_row_values(none);
   back.emit_row_values(none);
+  if (most_held_ > 0) jmp(hold, T_NEAR);
+  L(start);
   steps(front, back);
   vzeroupper();
   mov(rsp, rbp);
   pop(rbp);
   ret();
+  if (most_held_ > 0) {
+    L(hold);
+    for (size_t k = 0; k < held_.size(); ++k) vmovups(vec(held_first_ + static_cast<int>(k)), pattern(held_[k]));
+    jmp(start, T_NEAR);
+  }
   emit_constants();
   tables();
   return finish();
+}
+
+PoolCode::Held PoolCode::held(const std::vector<int32_t>& numbers) {
+  const auto found = std::ranges::find(held_, numbers);
+  if (found == held_.end()) {
+    if (held_.size() == most_held_) return Held(pattern(numbers));
+    held_.push_back(numbers);
+    return Held(Zmm(held_first_ + static_cast<int>(held_.size()) - 1));
+  }
+  return Held(Zmm(held_first_ + static_cast<int>(found - held_.begin())));
 }
 
 void PoolCode::advance_streams() {
@@ -106,21 +146,28 @@ void PoolCode::load_row_tap(size_t stream, int64_t displacement, int64_t tap, in
     const RegExp row = rdx + static_cast<int>(displacement);
     return source.x == 0 ? row : row + r9 * each + static_cast<int>(cell * each);
   };
+  // Of two neighbours the second one is, one cell further, in what the first one brought. Loads of AVX2 are changed.
+  const bool is_second = inside && stride == 2 && g.dilations[2] == 1 && tap % 2 == 1, brought = wide() && is_second;
   mov(rdx, slot(stream));
   if (inside && stride == 2 && source.dtype == Dtype::bf16 && source.x != 0) {
     // Each lane is a tap and, in its upper half, the cell behind it.
+    const Xmm pairs = vec(search_registers() + 1);
+    if (is_second) return vandps(vec(kTap), pairs, held(everywhere(0xffff0000u)));
     const RegExp at = cell_at(away);
     if (ahead) fetch(at);
-    load_bytes(vec(kTap), 4, at, lanes());
-    return vpslld(vec(kTap), vec(kTap), 16);
+    load_bytes(pairs, 4, at, lanes());
+    return vpslld(vec(kTap), pairs, 16);
   }
-  const auto place = [&](int l) { return std::clamp<int64_t>(l * stride - outside, 0, lanes() * stride - 1); };
+  const auto place = [&](int l) {
+    return std::clamp<int64_t>(l * stride - outside + (brought ? 1 : 0), 0, lanes() * stride - 1);
+  };
   const auto vectors = std::clamp<int64_t>((left + lanes() - 1) / lanes(), 1, stride);
   for (int64_t v = 0; v < vectors && left > 0; ++v) {
     const Xmm cells = vec(search_registers() + 1 + (wide() ? static_cast<int>(v) : 0)),
               to = stride == 1 ? vec(kTap) : cells;
-    load_elements(to, source, source.x == 0, cell_at(away + outside + v * lanes()),
-                  static_cast<int>(std::clamp<int64_t>(left - v * lanes(), 0, lanes())), ahead);
+    if (!brought)
+      load_elements(to, source, source.x == 0, cell_at(away + outside + v * lanes()),
+                    static_cast<int>(std::clamp<int64_t>(left - v * lanes(), 0, lanes())), ahead);
     if (stride > 1 || outside > 0) merge_lanes(vec(kTap), to, static_cast<int>(v), vectors == 1, place);
   }
   if (inside) return;
@@ -135,7 +182,7 @@ void PoolCode::load_row_tap(size_t stream, int64_t displacement, int64_t tap, in
 void PoolCode::add_won(const Xmm& sum, bool first, const Xmm& winner, const Xbyak::Operand& gradient,
                        const std::vector<int32_t>& names, const Xmm* counts) {
   if (wide()) {
-    vpcmpeqd(k1, winner, pattern(names));
+    vpcmpeqd(k1, winner, held(names));
     if (counts != nullptr) vpsubd(*counts | k1, *counts, pattern(everywhere(-1)));
     return first ? vmovups(sum | k1 | T_z, gradient) : vaddps(sum | k1, sum, gradient);
   }

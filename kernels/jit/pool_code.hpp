@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <limits>
+#include <variant>
 #include <vector>
 
 #include "kernels/jit/body.hpp"
@@ -57,7 +58,7 @@ class PoolCode : protected Emitter {
   using TapNames = std::function<std::vector<int32_t>(int64_t row, int64_t tap)>;
   /// winner = the name of the first maximum, NaN counts as one; vec(kBest) = the maximum. `load_tap` brings a tap to
   /// vec(kTap). `start`, if any, sets both to what the first taps compete with. All may be called twice. Uses scratch
-  /// 0, 1, k1, k2 and k3.
+  /// 0, 1 and k1 to k4.
   void find_maximum(const Xbyak::Xmm& winner, const Taps& taps, const std::function<void()>& start,
                     const LoadTap& load_tap, const TapNames& names);
   /// row * kernel + tap
@@ -74,7 +75,8 @@ class PoolCode : protected Emitter {
   void find_row_maximum(const Xbyak::Xmm& winner, const Taps& rows, int64_t first, const LoadTap& load_tap,
                         const TapNames& names);
   /// Of the source row that starts `displacement` bytes behind where the stream is; r9 is the first window times the
-  /// stride. `ahead`: fetches what follows. Uses row_tap_registers() from search_registers() + 1 on.
+  /// stride. `ahead`: fetches what follows. Taps of a row come in ascending order, from 0 on. Uses row_tap_registers()
+  /// from search_registers() + 1 on.
   void load_row_tap(size_t stream, int64_t displacement, int64_t tap, int64_t first, bool ahead);
   bool inside_row(int64_t first) const;
   int row_tap_registers() const { return wide() ? static_cast<int>(kMostStride) : 1; }
@@ -93,6 +95,19 @@ class PoolCode : protected Emitter {
                    const std::function<int64_t(int lane)>& place);
   /// The lanes that `which` names = the bits. AVX-512: uses k1.
   void set_lanes(const Xbyak::Xmm& v, const std::vector<bool>& which, int32_t bits);
+  /// A number for each lane: in a register, where one is left, else in memory. AVX2 has none left.
+  class Held {
+   public:
+    explicit Held(const Xbyak::Zmm& v) : at_(v) {}
+    explicit Held(const Xbyak::Address& a) : at_(a) {}
+    operator const Xbyak::Operand&() const {  // NOLINT(google-explicit-constructor): stands for the operand
+      return std::visit([](const auto& at) -> const Xbyak::Operand& { return at; }, at_);
+    }
+
+   private:
+    std::variant<Xbyak::Zmm, Xbyak::Address> at_;
+  };
+  Held held(const std::vector<int32_t>& numbers);
   std::vector<int32_t> everywhere(int64_t number) const {
     return std::vector<int32_t>(static_cast<size_t>(lanes()), static_cast<int32_t>(number));
   }
@@ -106,8 +121,13 @@ class PoolCode : protected Emitter {
 
  private:
   struct Room {
-    int taken, front_end, back_first;
+    int taken, front_end, back_first, end;
   };
+  struct Bodies {
+    Body front, back;
+    int bytes;  ///< of the frame
+  };
+  Bodies bodies(const Problem& problem, const Room& room);
   const void* emit_frame(const Problem& problem, const Room& room,
                          const std::function<void(Body& front, Body& back)>& steps,
                          const std::function<void()>& tables);
@@ -123,6 +143,9 @@ class PoolCode : protected Emitter {
   static constexpr int64_t kFewRows = 3;
   std::vector<int64_t> steps_;
   bool in_turns_ = false;
+  std::vector<std::vector<int32_t>> held_;  // register by register
+  int held_first_ = 0;                      // the first register
+  size_t most_held_ = 0;
 };
 
 }  // namespace partita::jit

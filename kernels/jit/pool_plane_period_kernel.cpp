@@ -192,28 +192,55 @@ void PlanePeriodKernel::emit_cells(Body& back, const PeriodPart& rows) {
 }
 
 void PlanePeriodKernel::emit_group(Body& back, const PeriodPart& rows, int64_t row, int64_t cells) {
-  for (int64_t phase = 0; phase < stride(); ++phase) add_windows(rows, row, phase, cells);
+  std::vector<bool> any(static_cast<size_t>(stride()), false);
+  for (int64_t back_y = rows.end_back; back_y-- > rows.first_back;)
+    if (const int64_t y = p_.tap_of(1, row, back_y); y >= 0) add_windows(back_y, y, cells, any);
+  for (int64_t phase = 0; phase < stride(); ++phase)
+    if (!any[static_cast<size_t>(phase)]) broadcast_bits(vec(static_cast<int>(phase)), 0);
   for (int64_t v = 0; v * lanes() < cells; ++v)
     emit_vector(back, row, v, static_cast<int>(std::min<int64_t>(lanes(), cells - v * lanes())));
 }
 
-/// vec(phase) = the gradients that every stride-th cell won, in the order of PeriodKernel.
-void PlanePeriodKernel::add_windows(const PeriodPart& rows, int64_t row, int64_t phase, int64_t cells) {
-  const Xmm sum = vec(static_cast<int>(phase)), found = counts();
-  const int64_t place = phase + p_.g.pads_begin[2];
-  bool first = true;
-  for (int64_t back_y = rows.end_back; back_y-- > rows.first_back;)
-    for (int64_t back_x = 0; back_x < p_.reach(2); ++back_x) {
-      const int64_t y = p_.tap_of(1, row, back_y), x = p_.tap_of(2, place % stride(), back_x);
-      if (y < 0 || x < 0) continue;
-      const auto at = static_cast<int>((place / stride() - back_x) * 4);
-      mov(rdx, slot(kept_stream(back_y)));
-      vmovups(scratch(0), ptr[rdx + rcx * 4 + at]);
-      add_won(sum, first, scratch(0), ptr[rdx + rcx * 4 + at + static_cast<int>(gradients_at_)],
-              names(y, x, phase, cells), from_indices() ? &found : nullptr);
-      first = false;
+/// Adds to vec(phase) the gradients that every stride-th cell won in a row of windows, whose taps of row `y` lie on the
+/// cells. Windows are added in the order of PeriodKernel. What several phases read stays in registers.
+void PlanePeriodKernel::add_windows(int64_t back_y, int64_t y, int64_t cells, std::vector<bool>& any) {
+  struct Read {
+    int64_t at;
+    Xmm winner, gradient;
+  };
+  const auto first_free = static_cast<int>(kMostStride);
+  const int free = search_registers() + 1 + row_tap_registers() - first_free;
+  std::vector<Read> reads;
+  const auto read = [&](int64_t at) {
+    const auto before = std::ranges::find(reads, at, &Read::at);
+    if (before != reads.end()) return *before;
+    const int reg = first_free + 2 * static_cast<int>(reads.size());
+    const bool stays = wide() && 2 * static_cast<int>(reads.size() + 1) <= free;
+    const Read made{at, stays ? vec(reg) : scratch(0), stays ? vec(reg + 1) : scratch(1)};
+    mov(rdx, slot(kept_stream(back_y)));
+    vmovups(made.winner, ptr[rdx + rcx * 4 + static_cast<int>(at)]);
+    if (stays) {
+      vmovups(made.gradient, ptr[rdx + rcx * 4 + static_cast<int>(at + gradients_at_)]);
+      reads.push_back(made);
     }
-  if (first) broadcast_bits(sum, 0);
+    return made;
+  };
+  const Xmm found = counts();
+  for (int64_t phase = 0; phase < stride(); ++phase)
+    for (int64_t back_x = 0; back_x < p_.reach(2); ++back_x) {
+      const int64_t place = phase + p_.g.pads_begin[2], x = p_.tap_of(2, place % stride(), back_x);
+      if (x < 0) continue;
+      const Read r = read((place / stride() - back_x) * 4);
+      const auto add = [&](const Xbyak::Operand& gradient) {
+        add_won(vec(static_cast<int>(phase)), !any[static_cast<size_t>(phase)], r.winner, gradient,
+                names(y, x, phase, cells), from_indices() ? &found : nullptr);
+      };
+      if (r.winner.getIdx() == scratch(0).getIdx())
+        add(ptr[rdx + rcx * 4 + static_cast<int>(r.at + gradients_at_)]);
+      else
+        add(r.gradient);
+      any[static_cast<size_t>(phase)] = true;
+    }
 }
 
 void PlanePeriodKernel::emit_vector(Body& back, int64_t row, int64_t vector, int count) {

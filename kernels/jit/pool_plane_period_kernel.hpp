@@ -44,7 +44,7 @@ class PlanePeriodKernel : private PoolCode {
   std::vector<int32_t> names(int64_t y, int64_t x, int64_t phase, int64_t cells) const;
   void emit_cells(Body& back, const PeriodPart& rows);
   void emit_group(Body& back, const PeriodPart& rows, int64_t row, int64_t cells);
-  void add_windows(const PeriodPart& rows, int64_t row, int64_t phase, int64_t cells);
+  void add_windows(int64_t back_y, int64_t y, int64_t cells, std::vector<bool>& any);
   void emit_vector(Body& back, int64_t row, int64_t vector, int count);
   Xbyak::RegExp cell_at(const PoolOperand& o, int64_t row, int64_t cell) const;
   int64_t stride() const { return p_.g.strides[2]; }

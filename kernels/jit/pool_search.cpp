@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The search for maxima: the number of the first maximum of a window, in each lane. NaN is one.
+#include <array>
 #include <bit>
 
 #include "kernels/jit/pool_code.hpp"
@@ -15,7 +16,8 @@ using Xbyak::Xmm;
 using Xbyak::Ymm;
 using Xbyak::Zmm;
 
-const Xbyak::Opmask kNumbers = Xbyak::util::k3;  ///< where no tap was NaN
+/// Where no tap was NaN. Each comparison under a mask waits for the one before it, so taps take turns.
+const std::array<Xbyak::Opmask, 2> kNumbers = {Xbyak::util::k3, Xbyak::util::k4};
 
 }  // namespace
 
@@ -28,9 +30,10 @@ void PoolCode::find_maximum(const Xmm& winner, const Taps& taps, const std::func
   };
   if (!wide()) return search_for(Taken::any);
   Xbyak::Label done;
-  kxnorw(kNumbers, kNumbers, kNumbers);
+  for (const Xbyak::Opmask& numbers : kNumbers) kxnorw(numbers, numbers, numbers);
   search_for(Taken::numbers);
-  kortestw(kNumbers, kNumbers);
+  kandw(kNumbers[0], kNumbers[0], kNumbers[1]);
+  kortestw(kNumbers[0], kNumbers[0]);
   jc(done, T_NEAR);
   search_for(Taken::any);
   L(done);
@@ -39,15 +42,18 @@ void PoolCode::find_maximum(const Xmm& winner, const Taps& taps, const std::func
 /// Each step waits for the one before it, so rows are searched by themselves and then compete with each other.
 void PoolCode::search(const Xmm& winner, const Taps& taps, bool started, Taken taken, const LoadTap& load_tap,
                       const TapNames& names) {
-  const Xbyak::Opmask still = kNumbers;
+  size_t turn = 0;
   for (int64_t row = taps.first_row; row < taps.end_row; ++row) {
     const bool apart = wide() && row > taps.first_row;
     const Xmm best = vec(apart ? kRowBest : kBest), named = apart ? vec(kRowWinner) : winner;
     bool first = row == taps.first_row ? !started : apart;
     for (int64_t tap = taps.first; tap < taps.end; ++tap) {
-      const auto number = pattern(names(row, tap));
+      const auto number = held(names(row, tap));
       load_tap(row, tap);
-      if (taken == Taken::numbers) vcmpps(still | kNumbers, vec(kTap), vec(kTap), kOrdered);
+      if (taken == Taken::numbers) {
+        const Xbyak::Opmask numbers = kNumbers[turn++ % kNumbers.size()], still = numbers;
+        vcmpps(numbers | still, vec(kTap), vec(kTap), kOrdered);
+      }
       if (first) {
         vmovaps(best, vec(kTap));
         vmovups(named, number);

@@ -308,7 +308,7 @@ void WindowKernel::select_gradient(const Xmm& dst, int64_t row, int64_t cell, in
   const Xmm own = scratch(0);
   if (now) spread(own, winner);
   if (wide()) {
-    vpcmpeqd(k1, now ? own : winner, pattern(taps_of(row, cell)));
+    vpcmpeqd(k1, now ? own : winner, held(taps_of(row, cell)));
     if (now)
       vpermps(Zmm(dst.getIdx()) | k1 | T_z, Zmm(index.getIdx()), Zmm(gradient.getIdx()));
     else
