@@ -18,8 +18,8 @@ struct RowView {
   int64_t offset = 0;
   Dims outer = {};
   int64_t row = 0, lane = 0;
-  int64_t block = 0;      ///< from one block of lanes to the next
-  bool previous = false;  ///< of the tile before the one that is swept
+  int64_t block = 0;            ///< from one block of lanes to the next
+  bool previous = false;        ///< of the tile before the one that is swept
   const void* table = nullptr;  ///< the kernel's own, the same for every execution
 };
 

@@ -48,9 +48,9 @@ struct RowPlan {
 
 /// Which ports lie over the space beside what the expressions load and store.
 struct RowPorts {
-  std::vector<int> in;          ///< read element by element
-  std::vector<int> in_result;   ///< read once a result
-  std::vector<int> out_result;  ///< written once a result
+  std::vector<int> in;           ///< read element by element
+  std::vector<int> in_result;    ///< read once a result
+  std::vector<int> out_result;   ///< written once a result
   bool front_is_result = false;  ///< what the front expression loads, too
 };
 

@@ -65,16 +65,12 @@ class LayerNorm {
       make_tiles();
   }
 
-  size_t scratch_bytes() const {
-    return whole_ ? 0 : tiles_scratch(plan_, sweeps_.scratches() * scratch_.bytes()).bytes();
-  }
+  size_t scratch_bytes() const { return rows_scratch_bytes(whole_, plan_, scratch_.bytes(), sweeps_); }
 
   Status operator()(const RunArgs& args) const {
-    if (whole_) return whole_->run(args);
-    each_tile(
-        plan_, args, scratch_.bytes(), sweeps_, [this](const Tile& tile) { measure(tile); },
+    return run_rows(
+        whole_, plan_, args, scratch_.bytes(), sweeps_, [this](const Tile& tile) { measure(tile); },
         [this](const Tile& tile) { finish(tile); });
-    return {};
   }
 
  private:
@@ -117,9 +113,7 @@ class LayerNorm {
   }
 
   /// Vectors of a row: those of narrow elements are measured faster in tiles sooner, and so are all with few registers.
-  int64_t most_in_one_piece() const {
-    return plan_.isa == Isa::avx512 && bits_of(plan_.in[0].dtype) == 32 ? 16 : 6;
-  }
+  int64_t most_in_one_piece() const { return plan_.isa == Isa::avx512 && bits_of(plan_.in[0].dtype) == 32 ? 16 : 6; }
 
   bool one_block() const { return plan_.tiling.blocks == 1; }
 

@@ -61,16 +61,12 @@ class Softmax {
       make_tiles();
   }
 
-  size_t scratch_bytes() const {
-    return whole_ ? 0 : tiles_scratch(plan_, sweeps_.scratches() * scratch_.bytes()).bytes();
-  }
+  size_t scratch_bytes() const { return rows_scratch_bytes(whole_, plan_, scratch_.bytes(), sweeps_); }
 
   Status operator()(const RunArgs& args) const {
-    if (whole_) return whole_->run(args);
-    each_tile(
-        plan_, args, scratch_.bytes(), sweeps_, [this](const Tile& tile) { find_max(tile); },
+    return run_rows(
+        whole_, plan_, args, scratch_.bytes(), sweeps_, [this](const Tile& tile) { find_max(tile); },
         [this](const Tile& tile) { finish(tile); });
-    return {};
   }
 
  private:
@@ -192,16 +188,13 @@ class SoftmaxBackward {
       sweeps_.make(plan_);
   }
 
-  size_t scratch_bytes() const {
-    return whole_ ? 0 : tiles_scratch(plan_, sweeps_.scratches() * scratch_.bytes()).bytes();
-  }
+  size_t scratch_bytes() const { return rows_scratch_bytes(whole_, plan_, scratch_.bytes(), sweeps_); }
 
   Status operator()(const RunArgs& args) const {
-    if (whole_) return whole_->run(args);
-    each_tile(
-        plan_, args, scratch_.bytes(), sweeps_, [this](const Tile& tile) { fill_results(plan_, tile, sum_, 0); },
+    return run_rows(
+        whole_, plan_, args, scratch_.bytes(), sweeps_,
+        [this](const Tile& tile) { fill_results(plan_, tile, sum_, 0); },
         [this](const Tile& tile) { fold_blocks(plan_, tile, sum_, Fold::sum); });
-    return {};
   }
 
  private:

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "kernels/jit/row_code.hpp"
@@ -39,5 +40,20 @@ class WholeRows {
   const RowPlan& plan_;
   std::vector<Piece> pieces_;  ///< the fastest first; the last one takes all rows
 };
+
+/// Scratch memory of rows that are whole, or else swept in tiles that need `tile_bytes` each.
+inline size_t rows_scratch_bytes(const std::optional<WholeRows>& whole, const RowPlan& plan, size_t tile_bytes,
+                                 const LastSweeps& sweeps) {
+  return whole ? 0 : tiles_scratch(plan, sweeps.scratches() * tile_bytes).bytes();
+}
+
+/// All rows: whole, or each tile as each_tile does it.
+template <class Before, class Between>
+Status run_rows(const std::optional<WholeRows>& whole, const RowPlan& plan, const RunArgs& args, size_t tile_bytes,
+                const LastSweeps& sweeps, Before before, Between between) {
+  if (whole) return whole->run(args);
+  each_tile(plan, args, tile_bytes, sweeps, before, between);
+  return {};
+}
 
 }  // namespace partita::jit
