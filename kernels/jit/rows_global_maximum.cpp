@@ -17,7 +17,7 @@ namespace {
 
 using Value = Sweep::Value;
 
-constexpr int64_t kShort = 6;                     ///< vectors of a plane
+constexpr int64_t kShort = 16;                    ///< vectors of a plane: tiles are as fast with longer ones
 constexpr int64_t kMostCells = int64_t{1} << 20;  ///< whose numbers are f32
 constexpr int64_t kFewChannelLast = 200;          ///< cells that kernels with each tap spelled out are quicker with
 constexpr size_t kDiffDst = 1;
