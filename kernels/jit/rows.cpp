@@ -133,7 +133,7 @@ const char* plan_rows(const Problem& problem, const Target& target, const std::v
   if (ports.front_is_result)
     for (size_t k = 0; k < plan.edges.front_in.size(); ++k) {
       SpaceOperand& o = operands[plan.edges.back_out.size() + k];
-      o = {o.from, o.port, widened(o.desc, dims, reduced), true};
+      o.desc = widened(o.desc, dims, reduced);  // read by sweeps, so lanes must be neighbours
     }
   for (int k : ports.in) {
     const TensorDesc& desc = problem.in[static_cast<size_t>(k)];

@@ -48,6 +48,20 @@ TEST(global_maximum, gradients_are_those_of_the_reference) {
       }
 }
 
+/// Vectors of planes read gradients that lie next to each other; each plane by itself reads one from anywhere.
+TEST(global_maximum, gradients_may_lie_apart) {
+  for (const Isa isa : generated_isas())
+    for (const bool channel_last : {false, true}) {
+      Random random(3);
+      Problem p = maximum_gradient(Dtype::f32, {2, 5, {15, 16}, {15, 16}, {1, 1}, {1, 1}, {0, 0}}, channel_last);
+      for (int64_t& stride : p.in[1].strides) stride *= 3;
+      SCOPED_TRACE(str(name_of(isa), " ", text_of(p)));
+      const Target target{.isa = isa, .threads = 1};
+      EXPECT_EQ(jit::refuse_global_maximum(p, target) != nullptr, channel_last);
+      expect_rows_agree(p, random, {.target = target});
+    }
+}
+
 TEST(global_maximum, planes_may_have_blocks_of_cells) {
   for (const Isa isa : generated_isas()) {
     Random random(11);
