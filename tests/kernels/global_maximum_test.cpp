@@ -62,6 +62,22 @@ TEST(global_maximum, gradients_may_lie_apart) {
     }
 }
 
+TEST(global_maximum, tensors_may_lie_in_any_order) {
+  for (const Isa isa : generated_isas())
+    for (const bool channel_last : {false, true})
+      for (uint64_t seed = 1; seed <= 60; ++seed) {
+        Random random(seed);
+        const WindowSizes sizes = random_planes(random, false);
+        Problem p = maximum_gradient(Dtype::f32, sizes, channel_last);
+        for (TensorDesc* desc : {&p.in[0], &p.in[1], &p.out[0]})
+          *desc = random.coin() ? any_desc(desc->dtype, desc->dims, random)
+                                : other_format_desc(desc->dtype, desc->dims, channel_last);
+        SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
+        expect_rows_agree(p, random, {.target = {.isa = isa, .threads = 1}});
+        if (testing::Test::HasFailure()) return;
+      }
+}
+
 TEST(global_maximum, planes_may_have_blocks_of_cells) {
   for (const Isa isa : generated_isas()) {
     Random random(11);
