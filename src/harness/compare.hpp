@@ -16,8 +16,8 @@ struct Difference {
 };
 
 /// What a partition's outputs may differ by (docs/numerics.md): set by the narrowest floating type inside it, or that
-/// f32 mathematics may use (FpMath), wider
-/// where values are quantized between its operators. Integers may differ by one unit, booleans and s32 not at all.
+/// f32 mathematics may use (FpMath), wider where values are quantized between its operators. Integers and the smallest
+/// numbers of f16 and f8 may differ by one step, booleans and s32 not at all.
 double tolerance_of(const Partition& partition);
 
 Difference compare(const Storage& got, const Storage& expected, double tolerance);

@@ -37,6 +37,14 @@ TEST(compare, measures_small_numbers_by_the_size_of_all) {
   EXPECT_EQ(wrong(Dtype::f32, {1e-7, 0}, {0, 0}), 0) << "a reference of zeros is compared absolutely";
 }
 
+TEST(compare, the_smallest_numbers_of_narrow_types_may_differ_by_one_step) {
+  EXPECT_EQ(wrong(Dtype::f16, {0x11p-24, 0x2p-24}, {0x10p-24, 0x2p-24}), 0);
+  EXPECT_EQ(wrong(Dtype::f16, {0x12p-24, 0x2p-24}, {0x10p-24, 0x2p-24}), 1);
+  EXPECT_EQ(wrong(Dtype::f16, {0x1.1p-4, 0x1p-4}, {0x1p-4, 0x1p-4}), 1);
+  EXPECT_EQ(wrong(Dtype::f8_e5m2, {0x2p-16, 0}, {0x1p-16, 0}), 0);
+  EXPECT_EQ(wrong(Dtype::f32, {0x11p-24, 0x2p-24}, {0x10p-24, 0x2p-24}), 1);
+}
+
 TEST(compare, an_element_that_was_not_written_is_wrong) {
   EXPECT_EQ(wrong(Dtype::f32, {kNan, 2}, {1, 2}), 1);
   EXPECT_EQ(wrong(Dtype::bf16, {kNan, 2}, {1, 2}), 1);
