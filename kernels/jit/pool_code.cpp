@@ -53,12 +53,10 @@ const void* PoolCode::emit_frame(const Problem& problem, const Room& room,
   std::optional<Bodies> made;
   if (wide() && p_.maximum && least.end < value_registers()) {
     made.emplace(bodies(problem, least));
-    if (made->front.fits() && made->back.fits()) {
-      held_first_ = least.end;
-      most_held_ = static_cast<size_t>(value_registers() - least.end);
-    } else {
+    if (made->front.fits() && made->back.fits())
+      most_held_ = value_registers() - least.end;
+    else
       made.reset();
-    }
   }
   if (!made) made.emplace(bodies(problem, room));
   Body &front = made->front, &back = made->back;
@@ -86,7 +84,7 @@ const void* PoolCode::emit_frame(const Problem& problem, const Room& room,
   ret();
   if (most_held_ > 0) {
     L(hold);
-    for (size_t k = 0; k < held_.size(); ++k) vmovups(vec(held_first_ + static_cast<int>(k)), pattern(held_[k]));
+    for (size_t k = 0; k < held_.size(); ++k) vmovups(holder(k), pattern(held_[k]));
     jmp(start, T_NEAR);
   }
   emit_constants();
@@ -95,13 +93,12 @@ const void* PoolCode::emit_frame(const Problem& problem, const Room& room,
 }
 
 PoolCode::Held PoolCode::held(const std::vector<int32_t>& numbers) {
-  const auto found = std::ranges::find(held_, numbers);
-  if (found == held_.end()) {
-    if (held_.size() == most_held_) return Held(pattern(numbers));
+  const auto k = static_cast<size_t>(std::ranges::find(held_, numbers) - held_.begin());
+  if (k == held_.size()) {
+    if (std::ssize(held_) == most_held_) return Held(pattern(numbers));
     held_.push_back(numbers);
-    return Held(Zmm(held_first_ + static_cast<int>(held_.size()) - 1));
   }
-  return Held(Zmm(held_first_ + static_cast<int>(found - held_.begin())));
+  return Held(Zmm(holder(k).getIdx()));
 }
 
 void PoolCode::advance_streams() {

@@ -128,6 +128,7 @@ class PoolCode : protected Emitter {
     int bytes;  ///< of the frame
   };
   Bodies bodies(const Problem& problem, const Room& room);
+  Xbyak::Xmm holder(size_t k) const { return vec(value_registers() - most_held_ + static_cast<int>(k)); }
   const void* emit_frame(const Problem& problem, const Room& room,
                          const std::function<void(Body& front, Body& back)>& steps,
                          const std::function<void()>& tables);
@@ -144,8 +145,7 @@ class PoolCode : protected Emitter {
   std::vector<int64_t> steps_;
   bool in_turns_ = false;
   std::vector<std::vector<int32_t>> held_;  // register by register
-  int held_first_ = 0;                      // the first register
-  size_t most_held_ = 0;
+  int most_held_ = 0;                       // in the last ones of the value registers
 };
 
 }  // namespace partita::jit

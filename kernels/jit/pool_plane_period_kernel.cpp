@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "kernels/jit/pool_names.hpp"
 #include "src/base/dtype.hpp"
@@ -206,7 +207,8 @@ void PlanePeriodKernel::emit_group(Body& back, const PeriodPart& rows, int64_t r
 void PlanePeriodKernel::add_windows(int64_t back_y, int64_t y, int64_t cells, std::vector<bool>& any) {
   struct Read {
     int64_t at;
-    Xmm winner, gradient;
+    Xmm winner;
+    std::optional<Xmm> gradient;  // none: where registers do not suffice, it is read where it lies
   };
   const auto first_free = static_cast<int>(kMostStride);
   const int free = search_registers() + 1 + row_tap_registers() - first_free;
@@ -216,14 +218,12 @@ void PlanePeriodKernel::add_windows(int64_t back_y, int64_t y, int64_t cells, st
     if (before != reads.end()) return *before;
     const int reg = first_free + 2 * static_cast<int>(reads.size());
     const bool stays = wide() && 2 * static_cast<int>(reads.size() + 1) <= free;
-    const Read made{at, stays ? vec(reg) : scratch(0), stays ? vec(reg + 1) : scratch(1)};
     mov(rdx, slot(kept_stream(back_y)));
+    Read made{at, stays ? vec(reg) : scratch(0), {}};
     vmovups(made.winner, ptr[rdx + rcx * 4 + static_cast<int>(at)]);
-    if (stays) {
-      vmovups(made.gradient, ptr[rdx + rcx * 4 + static_cast<int>(at + gradients_at_)]);
-      reads.push_back(made);
-    }
-    return made;
+    if (!stays) return made;
+    vmovups(made.gradient.emplace(vec(reg + 1)), ptr[rdx + rcx * 4 + static_cast<int>(at + gradients_at_)]);
+    return reads.emplace_back(made);
   };
   const Xmm found = counts();
   for (int64_t phase = 0; phase < stride(); ++phase)
@@ -235,10 +235,10 @@ void PlanePeriodKernel::add_windows(int64_t back_y, int64_t y, int64_t cells, st
         add_won(vec(static_cast<int>(phase)), !any[static_cast<size_t>(phase)], r.winner, gradient,
                 names(y, x, phase, cells), from_indices() ? &found : nullptr);
       };
-      if (r.winner.getIdx() == scratch(0).getIdx())
-        add(ptr[rdx + rcx * 4 + static_cast<int>(r.at + gradients_at_)]);
+      if (r.gradient)
+        add(*r.gradient);
       else
-        add(r.gradient);
+        add(ptr[rdx + rcx * 4 + static_cast<int>(r.at + gradients_at_)]);
       any[static_cast<size_t>(phase)] = true;
     }
 }

@@ -83,6 +83,11 @@ class ScratchPlan {
 
 /// Numbers of a tile's results, in scratch memory, as one row.
 inline RowView as_row(const RowView& results) { return {.offset = results.offset, .lane = 4}; }
+/// The numbers of the first block, for all blocks: where fold_blocks leaves them.
+inline RowView first_block(RowView results) {
+  results.block = 0;
+  return results;
+}
 
 /// Whether the distances between rows leave each at a cache line, where the first is; whether an address is at one.
 bool at_cache_lines(const RowView& view);

@@ -22,11 +22,9 @@ constexpr int64_t kMostCells = int64_t{1} << 20;  ///< whose numbers are f32
 constexpr int64_t kFewChannelLast = 200;          ///< cells that kernels with each tap spelled out are quicker with
 constexpr size_t kDiffDst = 1;
 
-PoolGeometry geometry(const Problem& p) { return pool_geometry(p, p.out[0].dims, p.in[kDiffDst].dims); }
-
 const char* plan_planes(const Problem& p, const Target& target, RowPlan& plan) {
   if (p.op != OpKind::MaxPoolBackward) return "it is no gradient of maxima";
-  const PoolGeometry g = geometry(p);
+  const PoolGeometry g = pool_geometry(p, p.out[0].dims, p.in[kDiffDst].dims);
   if (!g.covers_all()) return "a window leaves cells out";
   if (g.channel_last && elements(g.src) <= kFewChannelLast) return "vectors of channels, few cells";
   if (elements(g.src) > kMostCells) return "there are too many cells to count in f32";
@@ -62,8 +60,6 @@ class GlobalMaximum {
   }
 
  private:
-  static float none() { return static_cast<float>(kMostCells); }
-
   void number_cells() {
     const RowSpace& space = plan_.space;
     numbers_.resize(static_cast<size_t>(space.along_lanes ? space.lanes : space.rows));
@@ -73,17 +69,12 @@ class GlobalMaximum {
     number_.block = plan_.tiling.block * number_.lane;
   }
 
-  static RowView first_block(RowView view) {
-    view.block = 0;
-    return view;
-  }
-
   void write_find_place() {
     Sweep& find = sweeps_.inner;
     const Value x = find.load(plan_.in[0]), m = find.load(first_block(max_)), n = find.load(number_);
     ExprBuilder b = find.builder();
     const Value is_number = b.apply(ExprOp::eq, x, x), is_maximum = b.apply(ExprOp::eq, x, m);
-    find.fold(place_, Fold::min, b.select(is_number, b.select(is_maximum, n, b.constant(none())), n));
+    find.fold(place_, Fold::min, b.select(is_number, b.select(is_maximum, n, b.constant(identity_of(Fold::min))), n));
   }
 
   void write_put() {

@@ -121,11 +121,7 @@ class LayerNormBackward {
     Sweep& map = sweeps_.last;
     const Normalised n = normalised(map, plan_.edges.has_front);
     ExprBuilder b = map.builder();
-    const auto first = [](RowView view) {
-      view.block = 0;
-      return view;
-    };
-    const Value mean = map.load(first(sum_)), slope = map.load(first(dot_)), rstd = map.load(rstd_);
+    const Value mean = map.load(first_block(sum_)), slope = map.load(first_block(dot_)), rstd = map.load(rstd_);
     map.back(plan_, b.mul(rstd, b.sub(b.sub(n.h, mean), b.mul(n.x, slope))));
     if (gradients_) {
       // Their place differs from group to group: it comes with the tile.

@@ -133,11 +133,6 @@ class Softmax {
     return inf_as_zero_ ? std::numeric_limits<float>::lowest() : -std::numeric_limits<float>::infinity();
   }
 
-  static RowView first_block(RowView view) {
-    view.block = 0;
-    return view;
-  }
-
   void find_max(const Tile& tile) const {
     fill_results(plan_, tile, max_, least());
     each_block(plan_, [&](int64_t b) { find_max_.run(tile, plan_, b); });
@@ -178,9 +173,7 @@ class SoftmaxBackward {
     Sweep& map = sweeps_.last;
     ExprBuilder b = map.builder();
     g = kept ? map.load(elements_) : map.front(plan_);
-    RowView whole_sum = sum_;
-    whole_sum.block = 0;
-    const Value y = map.load(plan_.in[1]), sum = map.load(whole_sum);
+    const Value y = map.load(plan_.in[1]), sum = map.load(first_block(sum_));
     map.back(plan_, logarithm ? b.sub(g, b.mul(b.exp(y), sum)) : b.mul(y, b.sub(g, sum)));
     if (WholeRows::fit(plan_, kShortBackward))
       whole_.emplace(plan_, [this](RowCode& row) { write_row(row); });

@@ -3,7 +3,6 @@
 // covers everything, an average's gradient is repeated over its plane.
 #include "kernels/pool_geometry.hpp"
 #include "passes/lower/lowering.hpp"
-#include "src/base/shape.hpp"
 
 namespace partita {
 namespace {
