@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code of averages over whole planes: rdi call, r12 planes behind the group, r13 planes of the group, r14 of the next
-// one, r8 and r9 of these what is left, r10 scratch memory of the plane, rcx element of the plane, rsi bits of moves,
-// rbx byte among them, r15 waiting elements of joined planes, rax and rdx for a moment; the stack holds the places of
-// the operands, and of joined results. A group of planes is read as f32, then summed along x, then summed along y and
-// stored: what a step reads was stored long before by the step before it, so that no load has to wait for two stores.
+// one, r8 and r9 of these what is left, r10 sums of the plane that is read, r11 of the one that is stored, rcx element
+// of the plane, rsi bits of moves, rbx byte among them, r15 waiting elements of joined planes, rax and rdx for a
+// moment; the stack holds the places of the operands, of the sums, and of joined results. A group of planes is read
+// and summed along x in registers; while the next one is, it is summed along y and stored: what is loaded again was
+// stored long before, so that no load has to wait for two stores.
 #include "kernels/jit/pool_average_plane.hpp"
 
 #include <algorithm>
@@ -20,21 +21,21 @@
 namespace partita::jit {
 
 using Xbyak::Xmm;
+using Xbyak::Ymm;
+using Xbyak::Zmm;
 
 namespace {
 
 constexpr int kLeastRegisters = 4;
-constexpr int64_t kGroupElements = 1 << 10;  ///< between a store and the load of the next step
+constexpr int kKept = 2;                     ///< vectors of elements before those of the group
+constexpr int64_t kGroupElements = 1 << 10;  ///< between a store of sums and their load
 
 }  // namespace
 
 AveragePlaneKernel::Section AveragePlaneKernel::section(Isa isa, const AveragePlanes& p) {
-  const auto reach = [](const std::vector<int64_t>& moves, int64_t each) {
-    return std::max({int64_t{0}, -moves.front() * each, moves.back() * each});
-  };
-  const int64_t x = aligned(reach(p.moves_x, 1) * 4), y = aligned(reach(p.moves_y, p.width()) * 4);
-  const int64_t plane = aligned((p.size() + lanes_of(isa)) * 4), sums = x + plane + x + y;
-  return {x, sums, sums + plane + y};
+  const int64_t reach = std::max({int64_t{0}, -p.moves_y.front(), p.moves_y.back()}) * p.width();
+  const int64_t margin = aligned(std::max<int64_t>(reach, lanes_of(isa)) * 4);
+  return {margin, margin + aligned((p.size() + lanes_of(isa)) * 4) + margin};
 }
 
 int64_t AveragePlaneKernel::planes_together(const AveragePlanes& p) {
@@ -42,7 +43,7 @@ int64_t AveragePlaneKernel::planes_together(const AveragePlanes& p) {
 }
 
 int64_t AveragePlaneKernel::sums_bytes(Isa isa, const AveragePlanes& p) {
-  return planes_together(p) * section(isa, p).bytes;
+  return 2 * planes_together(p) * section(isa, p).bytes;
 }
 
 AveragePlaneKernel::AveragePlaneKernel(Isa isa, const AveragePlanes& planes, const Problem& problem, Stores stores)
@@ -51,8 +52,9 @@ AveragePlaneKernel::AveragePlaneKernel(Isa isa, const AveragePlanes& planes, con
   const bool joins = stores == Stores::joined;
   const int end = value_registers() - (joins ? JoinedStores::registers(*this, p_.out.size()) : 0);
   const int spill_at = (static_cast<int>(slots()) * 8 + 63) / 64 * 64;
-  const int front_end = wide() ? together_ + 2 * kLeastRegisters : end, back_first = wide() ? front_end : together_;
-  Body front(*this, expanded_front(p_.front, problem, isa), {together_, front_end, rsp + spill_at}, repeats);
+  const int front_first = together_ + kKept, front_end = wide() ? front_first + 2 * kLeastRegisters : end;
+  const int back_first = wide() ? front_end : together_;
+  Body front(*this, expanded_front(p_.front, problem, isa), {front_first, front_end, rsp + spill_at}, repeats);
   const int back_at = spill_at + front.spill_slots() * 64;
   Body back(*this, expanded(p_.back, problem, isa), {back_first, end, rsp + back_at}, repeats);
   if (joins)
@@ -78,6 +80,10 @@ void AveragePlaneKernel::emit_start() {
   };
   copy(offsetof(AveragePlaneCall, windows), p_.front_in.size(), front_slot(0));
   copy(offsetof(AveragePlaneCall, cells), cell_operands(), 0);
+  mov(r10, ptr[rdi + offsetof(AveragePlaneCall, sums)]);
+  mov(slot(read_slot()), r10);
+  lea(r11, ptr[r10 + static_cast<int>(planes_together(p_) * section_.bytes)]);
+  mov(slot(stored_slot()), r11);
   mov(r12, ptr[rdi + offsetof(AveragePlaneCall, planes)]);
   mov(rsi, ptr[rdi + offsetof(AveragePlaneCall, inside)]);
   if (!joined_) return;
@@ -93,32 +99,33 @@ void AveragePlaneKernel::emit_groups(Body& front, Body& back) {
     body.emit_constants();
     body.emit_row_values(hooks);
   };
-  const auto start_front = [&] { start(front, front_hooks(0, lanes())); };
+  const auto start_front = [&] {
+    for (int v = -kKept; v < 0; ++v) broadcast_bits(kept(v), 0);
+    start(front, front_hooks(0, lanes()));
+  };
   const auto start_back = [&] { start(back, back_hooks(0, lanes(), false)); };
   const auto elements = [&](int vectors, int last) { emit_elements(front, vectors, last); };
   const auto cells = [&](int vectors, int last) { emit_cells(back, vectors, last); };
   const auto read = [&] {
+    emit_last_sums();
     for (size_t k = 0; k < p_.front_in.size(); ++k) advance(slot(front_slot(k)), front_operand(k).c);
+    add(r10, static_cast<uint32_t>(section_.bytes));
   };
   const auto stored = [&] {
     for (size_t k = 0; k < cell_operands(); ++k) advance(slot(k), cell_operand(k).c);
+    add(r11, static_cast<uint32_t>(section_.bytes));
     if (joined_) joined_->emit_row_end(p_.size());
   };
   Xbyak::Label group;
   next_group();
   mov(r13, r9);
-  start_planes();
   emit_planes(r9, start_front, elements, read);
   L(group);
   sub(r12, r13);
-  start_planes();
-  mov(r8, r13);
-  emit_planes(
-      r8, [] {}, [&](int vectors, int last) { emit_sums(vectors, last); }, [] {});
   next_group();
   mov(r14, r9);
   mov(r8, r13);
-  start_planes();
+  exchange_sums();
   if (wide()) {
     sub(r8, r9);
     emit_planes(
@@ -137,10 +144,7 @@ void AveragePlaneKernel::emit_groups(Body& front, Body& back) {
         });
   }
   emit_planes(r8, start_back, cells, stored);
-  if (!wide()) {
-    start_planes();
-    emit_planes(r9, start_front, elements, read);
-  }
+  if (!wide()) emit_planes(r9, start_front, elements, read);
   mov(r13, r14);
   test(r13, r13);
   jnz(group, T_NEAR);
@@ -153,9 +157,15 @@ void AveragePlaneKernel::next_group() {
   cmovb(r9, r12);
 }
 
-void AveragePlaneKernel::start_planes() { mov(r10, ptr[rdi + offsetof(AveragePlaneCall, sums)]); }
+/// What was read is stored next.
+void AveragePlaneKernel::exchange_sums() {
+  mov(r11, slot(read_slot()));
+  mov(r10, slot(stored_slot()));
+  mov(slot(stored_slot()), r11);
+  mov(slot(read_slot()), r10);
+}
 
-/// group(vectors, elements of the last one) for all elements of each of `planes` planes from r10 on, if any.
+/// group(vectors, elements of the last one) for all elements of each of the next `planes` planes, if any.
 template <class Start, class Group, class End>
 void AveragePlaneKernel::emit_planes(const Xbyak::Reg64& planes, const Start& start, const Group& group,
                                      const End& end) {
@@ -166,7 +176,6 @@ void AveragePlaneKernel::emit_planes(const Xbyak::Reg64& planes, const Start& st
   start();
   emit_channel_groups(*this, p_.size(), together_, lanes(), group);
   end();
-  add(r10, static_cast<uint32_t>(section_.bytes));
   dec(planes);
   jnz(plane, T_NEAR);
   L(done);
@@ -194,44 +203,69 @@ BodyHooks AveragePlaneKernel::front_hooks(int vector, int count) {
       mov(rdx, ptr[rdi + offsetof(AveragePlaneCall, weights)]);
       vmulps(weighted, element_value, ptr[rdx + rcx * 4 + vector * vector_bytes()]);
     }
-    store_bytes(weighs ? weighted : element_value, 4, element(section_.elements, vector), count, false);
+    vmovaps(vec(vector), weighs ? weighted : element_value);
   };
   return hooks;
 }
 
+/// The elements of the group, and the sums of each vector that has its neighbours now.
 void AveragePlaneKernel::emit_elements(Body& front, int vectors, int last) {
   for (int v = 0; v < vectors; ++v) front.emit(front_hooks(v, v + 1 == vectors ? last : lanes()));
-}
-
-/// Elements behind the plane keep their zeros.
-void AveragePlaneKernel::emit_sums(int vectors, int last) {
   mov(rbx, rcx);
   shr(rbx, 3);
-  const auto still = std::ranges::find(p_.moves_x, 0);
-  for (int v = 0; v < vectors; ++v) {
-    const Xmm sum = vec(v);
-    still == p_.moves_x.end() ? broadcast_bits(sum, 0) : vmovups(sum, ptr[element(section_.elements, v)]);
-    for (size_t move = 0; move < p_.moves_x.size(); ++move)
-      if (p_.moves_x[move] != 0) add_moved(sum, move, v);
-    store_bytes(sum, 4, element(section_.sums, v), v + 1 == vectors ? last : lanes(), false);
-  }
+  const auto elements = [&](int v) { return v < 0 ? kept(v) : vec(v); };
+  for (int v = 0; v < vectors; ++v) emit_sums({elements(v - 2), elements(v - 1), elements(v)}, v - 1, lanes());
+  for (int v = -kKept; v < 0; ++v) vmovaps(kept(v), elements(vectors + v));
 }
 
-void AveragePlaneKernel::add_moved(const Xmm& sum, size_t move, int vector) {
-  const auto from = ptr[element(section_.elements + p_.moves_x[move] * 4, vector)];
+/// Of the plane's last vector.
+void AveragePlaneKernel::emit_last_sums() {
+  const int64_t first = (p_.size() - 1) / lanes() * lanes();
+  mov(ecx, static_cast<uint32_t>(first));
+  mov(ebx, static_cast<uint32_t>(first / 8));
+  broadcast_bits(vec(0), 0);
+  emit_sums({kept(-2), kept(-1), vec(0)}, 0, static_cast<int>(p_.size() - first));
+}
+
+/// Along x of a vector, from its elements between those before and behind. Sums behind the plane keep their zeros, and
+/// those before it become zeros: none of their elements is inside.
+void AveragePlaneKernel::emit_sums(const Neighbours& elements, int vector, int count) {
+  const Xmm sum = scratch(0);
+  const auto still = std::ranges::find(p_.moves_x, 0);
+  still == p_.moves_x.end() ? broadcast_bits(sum, 0) : vmovaps(sum, elements.own);
+  for (size_t move = 0; move < p_.moves_x.size(); ++move)
+    if (p_.moves_x[move] != 0) add_moved(sum, elements, move, vector);
+  store_bytes(sum, 4, sums(r10, 0, vector), count, false);
+}
+
+void AveragePlaneKernel::add_moved(const Xmm& sum, const Neighbours& elements, size_t move, int vector) {
+  const auto by = static_cast<int>(p_.moves_x[move]);
+  const Xmm moved = scratch(1), inside = scratch(2);
+  by > 0 ? take_between(moved, elements.own, elements.behind, by)
+         : take_between(moved, elements.before, elements.own, lanes() + by);
   const auto bits = rsi + rbx + static_cast<int>(static_cast<int64_t>(move) * inside_bytes(p_) + vector * lanes() / 8);
   if (wide()) {
     kmovw(k1, ptr[bits]);
-    return vaddps(sum | k1, sum, from);
+    return vaddps(sum | k1, sum, moved);
   }
   std::vector<int32_t> own;
   for (int l = 0; l < lanes(); ++l) own.push_back(1 << l);
-  const Xmm inside = scratch(0);
   vpbroadcastd(inside, ptr[bits]);
   vandps(inside, inside, pattern(own));
   vpcmpeqd(inside, inside, pattern(own));
-  vandps(inside, inside, from);
+  vandps(inside, inside, moved);
   vaddps(sum, sum, inside);
+}
+
+/// dst = elements `by`, `by` + 1, .. of those of low and high.
+void AveragePlaneKernel::take_between(const Xmm& dst, const Xmm& low, const Xmm& high, int by) {
+  if (by == 0 || by == lanes()) return vmovaps(dst, by == 0 ? low : high);
+  if (wide()) return valignd(Zmm(dst.getIdx()), Zmm(high.getIdx()), Zmm(low.getIdx()), static_cast<uint8_t>(by));
+  const int half = lanes() / 2;
+  const auto bytes = static_cast<uint8_t>(by % half * 4);
+  vperm2f128(Ymm(dst.getIdx()), Ymm(low.getIdx()), Ymm(high.getIdx()), 0x21);  // low's upper half, high's lower
+  if (by < half) vpalignr(dst, dst, low, bytes);
+  if (by > half) vpalignr(dst, high, dst, bytes);
 }
 
 /// `end`: of the plane.
@@ -265,7 +299,7 @@ void AveragePlaneKernel::emit_cells(Body& back, int vectors, int last) {
     const Xmm sum = vec(v);
     bool started = false;
     for (int64_t move : p_.moves_y) {
-      const auto from = ptr[element(section_.sums + move * p_.width() * 4, v)];
+      const auto from = ptr[sums(r11, move * p_.width(), v)];
       started ? vaddps(sum, sum, from) : vmovups(sum, from);
       started = true;
     }

@@ -38,7 +38,8 @@ struct AveragePlaneCall {
   const JoinedPlace* joined;   ///< where planes are joined: of each result
   int64_t pending;             ///< the same: elements before the first one that share its vector
   const float* weights;
-  const std::byte* inside;  ///< for each move along x a bit for each element: the moved one is in the same row
+  /// For each move along x a bit for each element: the moved one is in the same row. As many zeros before as lanes.
+  const std::byte* inside;
   int64_t planes;
   std::byte* sums;  ///< scratch memory, zeros where nothing is stored
 };
@@ -57,9 +58,13 @@ class AveragePlaneKernel : private Emitter {
   static int64_t inside_bytes(const AveragePlanes& planes) { return aligned_bits(planes.size()); }
 
  private:
-  /// Bytes from the beginning of a plane's scratch memory to its elements, and to their sums along x.
+  /// A plane's scratch memory: where its sums along x begin in it.
   struct Section {
-    int64_t elements, sums, bytes;
+    int64_t sums, bytes;
+  };
+  /// Three vectors of elements that follow each other.
+  struct Neighbours {
+    Xbyak::Xmm before, own, behind;
   };
   static Section section(Isa isa, const AveragePlanes& planes);
   static int64_t planes_together(const AveragePlanes& planes);
@@ -68,19 +73,23 @@ class AveragePlaneKernel : private Emitter {
   void emit_start();
   void emit_groups(Body& front, Body& back);
   void next_group();
-  void start_planes();
+  void exchange_sums();
   template <class Start, class Group, class End>
   void emit_planes(const Xbyak::Reg64& planes, const Start& start, const Group& group, const End& end);
   BodyHooks front_hooks(int vector, int count);
   void emit_elements(Body& front, int vectors, int last);
-  void emit_sums(int vectors, int last);
-  void add_moved(const Xbyak::Xmm& sum, size_t move, int vector);
+  void emit_last_sums();
+  void emit_sums(const Neighbours& elements, int vector, int count);
+  void add_moved(const Xbyak::Xmm& sum, const Neighbours& elements, size_t move, int vector);
+  void take_between(const Xbyak::Xmm& dst, const Xbyak::Xmm& low, const Xbyak::Xmm& high, int by);
   BodyHooks back_hooks(int vector, int count, bool end);
   void emit_cells(Body& back, int vectors, int last);
   void emit_weights(const Xbyak::Xmm& sum, int vector);
-  Xbyak::RegExp element(int64_t at, int vector) {
-    return r10 + rcx * 4 + static_cast<int>(at + vector * vector_bytes());
+  Xbyak::RegExp sums(const Xbyak::Reg64& plane, int64_t moved, int vector) const {
+    return plane + rcx * 4 + static_cast<int>(section_.sums + moved * 4 + vector * vector_bytes());
   }
+  /// The elements of the vector before the group, -1, and before that, -2.
+  Xbyak::Xmm kept(int vector) const { return vec(together_ - 1 - vector); }
   const PoolOperand& front_operand(size_t k) const { return p_.in[static_cast<size_t>(p_.front_in[k])]; }
   const PoolOperand& cell_operand(size_t k) const {
     return k < p_.back_in.size() ? p_.in[static_cast<size_t>(p_.back_in[k])] : p_.out[k - p_.back_in.size()];
@@ -89,7 +98,9 @@ class AveragePlaneKernel : private Emitter {
   Xbyak::Address slot(size_t k) { return qword[rsp + 8 * static_cast<int>(k)]; }
   size_t front_slot(size_t k) const { return cell_operands() + k; }
   size_t joined_slot() const { return front_slot(p_.front_in.size()); }
-  size_t slots() const { return joined_slot() + 3 * p_.out.size(); }
+  size_t read_slot() const { return joined_slot() + 3 * p_.out.size(); }
+  size_t stored_slot() const { return read_slot() + 1; }
+  size_t slots() const { return stored_slot() + 1; }
 
   const AveragePlanes& p_;
   Stores stores_;

@@ -13,8 +13,9 @@ namespace partita::jit {
 namespace {
 
 constexpr size_t kMostOperands = 32, kMostMoves = 32;
-constexpr int64_t kMostMove = 64, kMostLanes = 16;
-constexpr int64_t kLeastSize = 16, kMostSize = 1 << 14;  ///< of a plane, which is in the nearest caches three times
+constexpr int64_t kMostMove = lanes_of(Isa::avx2), kMostLanes = 16;
+constexpr size_t kBitsBefore = kMostLanes / 8;           ///< bytes of zeros in front of the bits of moves
+constexpr int64_t kLeastSize = 16, kMostSize = 1 << 14;  ///< of a plane, whose sums are in the nearest caches twice
 constexpr int64_t kUnitElements = 1 << 15;  ///< of a call: what calls share with their neighbours stays small
 
 /// As many windows as cells, and planes of a size that a kernel is made for.
@@ -100,12 +101,12 @@ AveragePlanePool::AveragePlanePool(const Problem& problem, const Target& target)
 
 void AveragePlanePool::make_inside() {
   const int64_t bytes = AveragePlaneKernel::inside_bytes(p_);
-  inside_.resize(static_cast<size_t>(std::ssize(p_.moves_x) * bytes) + sizeof(int32_t));
+  inside_.resize(kBitsBefore + static_cast<size_t>(std::ssize(p_.moves_x) * bytes) + sizeof(int32_t));
   for (size_t move = 0; move < p_.moves_x.size(); ++move)
     for (int64_t i = 0; i < p_.size(); ++i) {
       const int64_t x = i % p_.width() + p_.moves_x[move];
       if (x < 0 || x >= p_.width()) continue;
-      inside_[move * static_cast<size_t>(bytes) + static_cast<size_t>(i / 8)] |= std::byte{1} << (i % 8);
+      inside_[kBitsBefore + move * static_cast<size_t>(bytes) + static_cast<size_t>(i / 8)] |= std::byte{1} << (i % 8);
     }
 }
 
@@ -146,7 +147,7 @@ void AveragePlanePool::run(const RunArgs& args, int64_t n, int64_t c, int64_t pl
                         .joined = nullptr,
                         .pending = 0,
                         .weights = p_.weights.data(),
-                        .inside = inside_.data(),
+                        .inside = inside_.data() + kBitsBefore,
                         .planes = planes,
                         .sums = sums};
   if (!streaming || !joined_) return (streaming ? *streaming_ : *kernel_)(call);
