@@ -14,6 +14,8 @@
 
 namespace partita::jit {
 
+constexpr int64_t kCacheLine = 64;
+
 /// 32-bit lanes of a vector.
 constexpr int lanes_of(Isa isa) { return isa == Isa::avx512 ? 16 : 8; }
 

@@ -225,18 +225,34 @@ void FlatKernel::emit_elements(Body& body) {
     turn_ = 0;
     return;
   }
-  if (whole > 0) {
+  const auto vectors = [&](int64_t count) {
+    for (passed_ = 0; passed_ < count; ++passed_) {
+      body.emit(hooks_for(lanes()));
+      add(rcx, step);
+    }
+    passed_ = 0;
+  };
+  const int64_t together = vectors_together(), end = whole / (step * together) * step * together;
+  if (end > 0) {
     Xbyak::Label next;
     align(16);
     L(next);
-    body.emit(hooks_for(lanes()));
-    add(rcx, step);
-    if (whole > step) {
-      cmp(rcx, static_cast<uint32_t>(whole));
+    vectors(together);
+    if (end > step * together) {
+      cmp(rcx, static_cast<uint32_t>(end));
       jl(next, T_NEAR);
     }
   }
+  vectors((whole - end) / step);
   if (rest > 0) body.emit(hooks_for(rest));
+}
+
+/// Of one pass of the loop: where finding the line that is fetched takes time, it is done once a line, not once for
+/// each of the vectors that a line has.
+int FlatKernel::vectors_together() const {
+  const bool narrow = std::ranges::any_of(
+      shape_.in, [&](const RowOperand& o) { return o.in_turns && lanes() * bits_of(o.dtype) / 8 < kCacheLine; });
+  return narrow && shape_.vectors == 1 ? 2 : 1;
 }
 
 /// Vectors in pairs, as joined stores want them.
@@ -244,6 +260,7 @@ void FlatKernel::emit_joined_row(Body& body) {
   const int64_t total = (shape_.length + lanes() - 1) / lanes(), pairs = (total - 1) / 2;
   const int last = static_cast<int>((shape_.length - 1) % lanes()) + 1;
   const auto vector = [&](int64_t number, bool ends, int count) {
+    passed_ = static_cast<int>(number);
     BodyHooks hooks = hooks_for(count);
     hooks.store = [this, number, ends, count](Xmm value, const Lane& lane) {
       joined_->emit_store(static_cast<size_t>(lane.imm), value, lane.flag, number, ends, count);
@@ -289,6 +306,7 @@ void FlatKernel::load_operand(Xmm dst, int k, int count) {
 
 /// What lies some way behind the vector at `from`.
 void FlatKernel::fetch(const RowOperand& o, const RegExp& from, int count) {
+  if (passed_ * lanes() * bits_of(o.dtype) / 8 % kCacheLine != 0) return;
   if (o.in_turns) return fetch_ahead(from, o.ahead);
   if (o.ahead > 0) prefetcht0(ptr[from + o.ahead]);
   if (shape_.prefetch > 0 && count == lanes()) prefetcht0(ptr[from + shape_.prefetch]);

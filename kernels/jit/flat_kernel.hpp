@@ -69,6 +69,7 @@ class FlatKernel : private Emitter {
   Xbyak::RegExp elements(size_t k);
   int rows_together(int folds) const;
   int held_vectors(size_t operations) const;
+  int vectors_together() const;
   int lanes_of(int vector) const;
   void emit_held(const std::function<void(size_t output, const Xbyak::RegExp& at, int count)>& move);
   void next_rows(size_t k, int rows);
@@ -94,6 +95,7 @@ class FlatKernel : private Emitter {
   int rows_together_ = 1;  // registers of each: of rows whose numbers are folded at once
   int held_ = 0;           // registers of each: vectors of the row that all rows are added to; 0: it is in memory
   int turn_ = 0;           // the row or vector of those that is emitted
+  int passed_ = 0;         // vectors of this pass of the loop before the one that is emitted
 };
 
 }  // namespace partita::jit

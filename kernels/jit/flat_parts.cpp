@@ -153,7 +153,7 @@ void FlatPart::fetch_in_turns(const Lanes& lanes, RowShape& shape) const {
     for (int d = 0; d < rows.size(); ++d) moves = moves && (rows[d] == 1 || in[k].strides[d] != 0);
     if (!moves) continue;
     // Narrow elements have more to compute a line, and finding the line that is fetched adds to it.
-    if (each < 4 && lanes.code.size() > kFewOperations) return;
+    if (each < 4 && lanes.code.size() > kFewOperations && reads_streams_alone()) return;
     bytes += elements(rows) * length * each;
     streams.push_back(&shape.in[k]);
   }

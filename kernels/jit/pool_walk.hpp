@@ -6,11 +6,10 @@
 #include <initializer_list>
 #include <vector>
 
+#include "kernels/jit/emitter.hpp"
 #include "kernels/kernel.hpp"
 
 namespace partita::jit {
-
-constexpr int64_t kCacheLine = 64;
 
 inline int64_t aligned(int64_t bytes) { return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine; }
 

@@ -8,6 +8,7 @@
 
 #include "kernels/jit/expand.hpp"
 #include "src/base/check.hpp"
+#include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
 
 namespace partita::jit {
@@ -92,8 +93,19 @@ RowOperand RowCode::operand_at(const RowView& view, Fold fold, const Spot& spot)
   o.count = spot.numbers ? rows_ : view.steps ? lanes_in(spot.vector) : 1;
   o.behind = static_cast<int>(spot.row * view.row + (view.steps ? spot.vector * width_ * each : 0));
   o.kept = fold != Fold::none || spot.numbers;
+  o.in_turns = begins_line(view, spot, o.behind);
   if (spot.numbers) o.steps = true;
   return o;
+}
+
+/// Whether rows come from memory, one behind the other, and this vector is the first one that begins in its line.
+bool RowCode::begins_line(const RowView& view, const Spot& spot, int behind) const {
+  const int64_t each = bits_of(view.dtype) / 8;
+  if (!plan_.may_stream || reads_streams_alone() || view.from != RowView::From::in || !view.steps || spot.numbers ||
+      view.row != plan_.space.lanes * each)
+    return false;
+  const int64_t before = behind - each * (spot.vector > 0 ? width_ : lanes_in(vectors_ - 1));
+  return before < 0 || before / kCacheLine != behind / kCacheLine;
 }
 
 int RowCode::operand(RowCodeSide& side, const RowView& view, Fold fold, const Spot& spot) {

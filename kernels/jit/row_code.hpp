@@ -63,6 +63,7 @@ class RowCode {
   Value emit(const Lane& lane);
   Value constant(float value);
   int operand(RowCodeSide& side, const RowView& view, Fold fold, const Spot& spot);
+  bool begins_line(const RowView& view, const Spot& spot, int behind) const;
   RowOperand operand_at(const RowView& view, Fold fold, const Spot& spot) const;
   int lanes_in(int vector) const;
   int index(const Spot& spot) const { return spot.row * vectors_ + spot.vector; }

@@ -8,6 +8,7 @@
 #include "kernels/jit/side_by_side.hpp"
 #include "kernels/transplant.hpp"
 #include "src/base/check.hpp"
+#include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
 
 namespace partita::jit {
@@ -104,12 +105,9 @@ Sweep::Code Sweep::code(Isa isa, int64_t first, int64_t length, int vectors, boo
   for (const RowView& view : in_) {
     code.in.push_back(moved(view, first));
     const auto ahead = static_cast<int>(fetched_ahead(view));
-    // Narrow elements have so much to compute a line that finding the line would cost more than it saves.
-    in.push_back({.dtype = view.dtype,
-                  .steps = view.steps,
-                  .row_bytes = view.row,
-                  .ahead = ahead,
-                  .in_turns = fetches_in_turns_ && ahead > 0 && bits_of(view.dtype) == 32});
+    // Narrow elements have so much to compute a line that finding the line may cost more than it saves.
+    const bool in_turns = fetches_in_turns_ && ahead > 0 && (bits_of(view.dtype) == 32 || !reads_streams_alone());
+    in.push_back({.dtype = view.dtype, .steps = view.steps, .row_bytes = view.row, .ahead = ahead, .in_turns = in_turns});
   }
   for (size_t k = 0; k < out_.size(); ++k) {
     const RowView& view = out_[k];
@@ -126,6 +124,8 @@ Sweep::Code Sweep::code(Isa isa, int64_t first, int64_t length, int vectors, boo
     all.add([&](const RowOperand& o) { return o.steps ? v * lanes_of(isa) * bits_of(o.dtype) / 8 : 0; });
   RowShape shape{.length = length, .vectors = vectors};
   const Lanes lanes = all.lanes(isa, shape);
+  for (RowOperand& o : shape.in)
+    if (o.behind % kCacheLine != 0) o.ahead = 0, o.in_turns = false;  // the vector before it fetches this line
   code.kernel = std::make_shared<const FlatKernel>(isa, lanes, shape, 0);
   shape.streaming = true;
   shape.fenced = fenced_;

@@ -16,8 +16,8 @@ std::string_view name_of(Isa isa);
 Isa machine_isa();
 /// Whether the machine has AVX512_BF16, which rounds f32 to bf16 in one instruction (denormals become zero).
 bool converts_to_bf16();
-/// Whether the processor's own prefetching reads a stream at memory's speed where nothing is written meanwhile, so that
-/// lines fetched by instructions only hold it up: AMD's, by measurement.
+/// Whether the processor's own prefetching reads a stream at memory's speed where nothing is written meanwhile, or much
+/// computed, so that lines fetched by instructions only hold it up: AMD's, by measurement.
 bool reads_streams_alone();
 /// Bytes of a core's own second-level cache; 1 MiB where it cannot be read.
 size_t second_level_cache_bytes();
