@@ -16,6 +16,7 @@
 #include "kernels/jit/flat_kernel.hpp"
 #include "kernels/jit/frame.hpp"
 #include "kernels/jit/pool_walk.hpp"
+#include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/threads.hpp"
 
@@ -297,16 +298,20 @@ void AverageLastKernel::emit_cell(Body& back, const std::vector<int64_t>& column
   }
 }
 
-/// Of the rows of windows only the last one comes from memory. Loads alone keep too little under way.
+/// Of the rows of windows only the last one comes from memory. Loads alone keep too little under way, less still where
+/// much is stored for each window.
 void AverageLastKernel::emit_prefetches(int vectors) {
+  const bool in_turns = streaming_ && p_.g.strides[2] > 1 && !reads_streams_alone();
   for (size_t k = 0; k < p_.front_in.size(); ++k) {
     const PoolOperand& o = operand(p_.front_in[k]);
     if (o.c == 0) continue;
     const int each = bits_of(o.dtype) / 8;
     mov(rdx, ptr[rsi - 8 * static_cast<int>(p_.front_in.size() - k)]);
     add(rdx, slot(front_slot(k)));
-    for (int at = 0; at < vectors * lanes() * each; at += static_cast<int>(kCacheLine))
-      prefetcht0(ptr[rdx + rcx * each + at + kPrefetchFromMemory]);
+    for (int at = 0; at < vectors * lanes() * each; at += static_cast<int>(kCacheLine)) {
+      const auto from = rdx + rcx * each + at;
+      in_turns ? fetch_ahead(from) : prefetcht0(ptr[from + kPrefetchFromMemory]);
+    }
   }
 }
 

@@ -45,8 +45,9 @@ class PoolCode : protected Emitter {
                      bool ahead = true);
   /// Fetches what follows `at` by and by; uses rax.
   void fetch(const Xbyak::RegExp& at);
-  /// The code reads few rows of the source at once, channels or planes one after the other: they are fetched in turns.
-  void fetch_in_turns() { in_turns_ = p_.g.kernel[0] * p_.g.kernel[1] <= kFewRows; }
+  /// The code reads few rows of the source at once, channels or planes one after the other: what follows is fetched from
+  /// four pages in turns (see fetch_ahead).
+  void fetch_in_turns() { in_turns_ = true; }
   /// Vector registers kBest, .. are the search's; AVX2 has no room for the last two.
   enum : int { kBest, kTap, kRowBest, kRowWinner };
   int search_registers() const { return wide() ? kRowWinner + 1 : kTap + 1; }
@@ -141,7 +142,6 @@ class PoolCode : protected Emitter {
   void compete(const Xbyak::Xmm& best, const Xbyak::Xmm& winner, const Xbyak::Xmm& value, const Xbyak::Operand& number,
                Taken taken);
 
-  static constexpr int64_t kFewRows = 3;
   std::vector<int64_t> steps_;
   bool in_turns_ = false;
   std::vector<std::vector<int32_t>> held_;  // register by register

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "kernels/jit/pool_names.hpp"
+#include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
 
 namespace partita::jit {
@@ -39,6 +40,7 @@ int64_t PlanePeriodKernel::windows_of_row(const PoolPlan& p, Isa isa) {
 
 PlanePeriodKernel::PlanePeriodKernel(Isa isa, const PoolPlan& plan, const Problem& problem, int piece)
     : PoolCode(isa, plan), streaming_(piece > 0), gradients_at_(windows_of_row(plan, isa) * 4) {
+  if (streaming_ && !reads_streams_alone()) fetch_in_turns();
   if (piece > 0 && piece < 64) stream_in_pieces(piece);
   add_streams();
   const int taken = search_registers() + 1 + row_tap_registers();

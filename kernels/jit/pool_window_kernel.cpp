@@ -11,6 +11,7 @@
 
 #include "kernels/jit/channel_groups.hpp"
 #include "kernels/jit/pool_names.hpp"
+#include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
 
 namespace partita::jit {
@@ -23,6 +24,8 @@ using Xbyak::Zmm;
 
 constexpr int64_t kMostTogether = 4;
 constexpr size_t kPlaces = 3;  ///< of a joined result
+/// Of the source, read at once; of planes the processor reads fewer by itself, or more.
+constexpr int64_t kFewRows = 3, kFewPlaneRows = 4;
 
 }  // namespace
 
@@ -50,7 +53,8 @@ WindowKernel::WindowKernel(Isa isa, const PoolPlan& plan, const Problem& problem
       gradients_(p_.maximum ? winners_ + together_ : 0),
       cells_(wide() ? gradients_ + together_ : gradients_) {
   if (stores.piece > 0 && stores.piece < 64) stream_in_pieces(stores.piece);
-  if (streaming_ || stores.joined) fetch_in_turns();
+  const int64_t few = along_x_ && !reads_streams_alone() ? kFewPlaneRows : kFewRows;
+  if ((streaming_ || stores.joined) && p_.g.kernel[0] * p_.g.kernel[1] <= few) fetch_in_turns();
   add_streams();
   int taken = gradients_ + together_;
   if (stores.joined) {
