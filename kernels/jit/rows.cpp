@@ -16,6 +16,8 @@ constexpr int64_t kTileBytes = 32768;    ///< read by a tile of short rows: it s
 constexpr int64_t kLongestBlock = 8192;  ///< lanes of one call; f32 sums stay exact enough
 constexpr int64_t kColumnTile = 65536;   ///< elements of a tile whose lanes are results
 constexpr int64_t kWidestColumns = 1024, kNarrowestColumns = 64;
+constexpr int64_t kWidestColumnsOnce = 2048;  ///< some numbers of each stay in the nearest cache
+constexpr int64_t kLeastTiles = 8;
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kUnit = 64;  ///< blocks are multiples of it, so that vectors and cache lines stay whole
 
@@ -56,7 +58,13 @@ int64_t element_bytes(const RowSpace& space) {
   return std::max<int64_t>(4, bytes);
 }
 
-Tiling tiling_of(const RowSpace& space) {
+/// Lanes of a tile that is swept once: whole rows, where that leaves tiles for some threads.
+int64_t columns_once(const RowSpace& space) {
+  const int64_t share = elements(space.outer) * space.lanes / kLeastTiles;
+  return std::clamp(share / kUnit * kUnit, kNarrowestColumns, kWidestColumnsOnce);
+}
+
+Tiling tiling_of(const RowSpace& space, bool once) {
   Tiling t;
   if (space.along_lanes) {
     t.blocks = (space.lanes + kLongestBlock - 1) / kLongestBlock;
@@ -66,7 +74,7 @@ Tiling tiling_of(const RowSpace& space) {
         std::clamp<int64_t>(kTileBytes / element_bytes(space) / space.lanes, 1, std::min<int64_t>(space.rows, 256));
   } else {
     const int64_t wide = std::clamp(kColumnTile / space.rows / kUnit * kUnit, kNarrowestColumns, kWidestColumns);
-    t.block = std::min(space.lanes, wide);
+    t.block = std::min(space.lanes, once ? columns_once(space) : wide);
     t.tile_rows = space.rows;
   }
   return t;
@@ -145,7 +153,7 @@ const char* plan_rows(const Problem& problem, const Target& target, const std::v
   for (int k : ports.out_result)
     operands.push_back({RowView::From::out, k, widened(problem.out[static_cast<size_t>(k)], dims, reduced), true});
   if (const char* reason = row_space(dims, reduced, operands, plan.space)) return reason;
-  plan.tiling = tiling_of(plan.space);
+  plan.tiling = tiling_of(plan.space, ports.columns_once);
   place_views(problem, operands, plan);
   plan.may_stream = exceeds_cache(problem);
   return nullptr;

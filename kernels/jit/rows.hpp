@@ -52,6 +52,7 @@ struct RowPorts {
   std::vector<int> in_result;    ///< read once a result
   std::vector<int> out_result;   ///< written once a result
   bool front_is_result = false;  ///< what the front expression loads, too
+  bool columns_once = false;     ///< where lanes are results, elements are read by one sweep, so tiles may be large
 };
 
 /// Fills `plan`; null, or why generated code cannot run the problem. Descriptions of `in_result` and `out_result` have

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradients of global maxima by tiles of planes, small ones in one piece. The maximum m of a plane; the least number of
-// a cell that is m (or NaN, which is a maximum); the gradient there, zeros elsewhere.
+// a cell that is m (or NaN, which is a maximum); the gradient there, zeros elsewhere. Where vectors go across planes,
+// both are found by one sweep, for the cells come in order.
 #include "kernels/jit/rows_global_maximum.hpp"
 
 #include <numeric>
@@ -19,7 +20,7 @@ using Value = Sweep::Value;
 
 constexpr int64_t kShort = 16;                    ///< vectors of a plane: tiles are as fast with longer ones
 constexpr int64_t kMostCells = int64_t{1} << 20;  ///< whose numbers are f32
-constexpr int64_t kFewChannelLast = 200;          ///< cells that kernels with each tap spelled out are quicker with
+constexpr int64_t kFewChannelLast = 20;          ///< cells that kernels with each tap spelled out are quicker with
 constexpr size_t kDiffDst = 1;
 
 const char* plan_planes(const Problem& p, const Target& target, RowPlan& plan) {
@@ -30,7 +31,7 @@ const char* plan_planes(const Problem& p, const Target& target, RowPlan& plan) {
   if (elements(g.src) > kMostCells) return "there are too many cells to count in f32";
   std::vector<bool> reduced(static_cast<size_t>(p.out[0].dims.size()), false);
   for (int i = 0; i < g.axes(); ++i) reduced[static_cast<size_t>(g.tensor_axis(i))] = true;
-  return plan_rows(p, target, reduced, {.in = {0}, .in_result = {}, .out_result = {}, .front_is_result = true}, plan);
+  return plan_rows(p, target, reduced, {.in = {0}, .in_result = {}, .out_result = {}, .front_is_result = true, .columns_once = true}, plan);
 }
 
 class GlobalMaximum {
@@ -40,13 +41,17 @@ class GlobalMaximum {
     max_ = scratch_.results(plan_, true);
     place_ = scratch_.results(plan_, true);
     number_cells();
-    find_max_.fold(max_, Fold::max, find_max_.load(plan_.in[0]));
-    write_find_place();
+    if (plan_.space.along_lanes) {
+      find_max_.fold(max_, Fold::max, find_max_.load(plan_.in[0]));
+      write_find_place();
+    } else {
+      write_find_both();
+    }
     write_put();
     if (WholeRows::fit(plan_, kShort)) {
       whole_.emplace(plan_, [this](RowCode& row) { write_row(row); });
     } else {
-      find_max_.make(plan_);
+      if (plan_.space.along_lanes) find_max_.make(plan_);
       sweeps_.make(plan_);
     }
   }
@@ -54,9 +59,13 @@ class GlobalMaximum {
   size_t scratch_bytes() const { return rows_scratch_bytes(whole_, plan_, scratch_.bytes(), sweeps_); }
 
   Status operator()(const RunArgs& args) const {
+    const bool planes = plan_.space.along_lanes;
     return run_rows(
-        whole_, plan_, args, scratch_.bytes(), sweeps_, [this](const Tile& tile) { find_max(tile); },
-        [this](const Tile& tile) { fold_blocks(plan_, tile, place_, Fold::min); });
+        whole_, plan_, args, scratch_.bytes(), sweeps_,
+        [this, planes](const Tile& tile) { planes ? find_max(tile) : begin_both(tile); },
+        [this, planes](const Tile& tile) {
+          if (planes) fold_blocks(plan_, tile, place_, Fold::min);
+        });
   }
 
  private:
@@ -77,6 +86,17 @@ class GlobalMaximum {
     find.fold(place_, Fold::min, b.select(is_number, b.select(is_maximum, n, b.constant(identity_of(Fold::min))), n));
   }
 
+  /// A cell takes the place of the greatest before it if it is greater, or the first NaN.
+  void write_find_both() {
+    Sweep& find = sweeps_.inner;
+    const Value x = find.load(plan_.in[0]), before = find.load(max_), place = find.load(place_), n = find.load(number_);
+    ExprBuilder b = find.builder();
+    const Value m = b.max(before, x), stays = b.apply(ExprOp::eq, m, before),
+                is_number = b.apply(ExprOp::eq, before, before);
+    find.store(max_, m);
+    find.store(place_, b.select(stays, place, b.select(is_number, n, place)));
+  }
+
   void write_put() {
     Sweep& put = sweeps_.last;
     const Value n = put.load(number_), place = put.load(first_block(place_)), gradient = put.front(plan_);
@@ -90,6 +110,11 @@ class GlobalMaximum {
     row.elements(find_max_);
     row.elements(sweeps_.inner);
     row.elements(sweeps_.last);
+  }
+
+  void begin_both(const Tile& tile) const {
+    fill_results(plan_, tile, max_, identity_of(Fold::max));
+    fill_results(plan_, tile, place_, 0);
   }
 
   void find_max(const Tile& tile) const {

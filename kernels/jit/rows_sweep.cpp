@@ -176,6 +176,8 @@ bool Sweep::join(const Sweep& last) {
 
 void Sweep::fetch_next_tile(const RowPlan& plan) {
   if (plan.space.along_lanes) rows_ahead_ = plan.tiling.tile_rows;
+  // Tiles of whole rows are one stream.
+  if (!plan.space.along_lanes && plan.tiling.block == plan.space.lanes && !reads_streams_alone()) rows_ahead_ = 1;
   fetches_in_turns_ = plan.may_stream;
 }
 

@@ -21,7 +21,7 @@ WindowSizes random_planes(Random& random, bool channel_last) {
   for (int64_t i = 0; i < axes; ++i) {
     const int64_t most = axes == 1 ? (random.coin() ? 150 : 1200) : axes == 2 ? 30 : 9;
     const bool last = i + 1 == axes;
-    const int64_t extent = random.whole(channel_last && last ? 200 / cells + 1 : 1, std::max<int64_t>(most, 202));
+    const int64_t extent = random.whole(channel_last && last ? 20 / cells + 1 : 1, std::max<int64_t>(most, 202));
     const int64_t size = channel_last && last ? extent : std::min(extent, most);
     cells *= size;
     s.spatial.push_back(size);
