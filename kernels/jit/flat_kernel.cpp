@@ -27,6 +27,9 @@ bool only_copies(const Lanes& lanes) {
                              [](const Lane& lane) { return lane.op == LaneOp::load || lane.op == LaneOp::store; });
 }
 
+/// The first vector of the first row has the address of all.
+bool begins_joined(const RowOperand& o) { return o.joined && o.place < 0; }
+
 }  // namespace
 
 FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int inner_axis)
@@ -43,10 +46,11 @@ FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int i
   for (size_t k = 0; k < shape.out.size(); ++k)
     if (held_ > 0 && sums_up(k)) accumulators_[k] = registers -= held_;
   assign_addresses();
-  const size_t joined_at = addresses_.size(), slots = joined_at + (shape.joined ? 3 * shape.out.size() : 0);
+  const size_t joined_at = addresses_.size();
+  size_t slots = joined_at;
   if (shape.joined) {
-    std::vector<Dtype> types;
-    for (const RowOperand& o : shape.out) types.push_back(o.dtype);
+    const std::vector<Dtype> types = joined_types();
+    slots += 3 * types.size();
     registers -= JoinedStores::registers(*this, types.size());
     joined_.emplace(static_cast<Emitter&>(*this), types, registers, r15d, rsp + static_cast<int>(8 * joined_at));
   }
@@ -91,7 +95,7 @@ FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int i
       jmp(done, T_NEAR);
       L(single);
     }
-    joined_ ? emit_joined_row(body) : emit_row(body);
+    joined_ && !joins_vectors() ? emit_joined_row(body) : emit_row(body);
     for (size_t k = 0; k < addresses_.size(); ++k) next_rows(k, 1);
     dec(r8);
     jnz(rows_together_ > 1 ? single : row, T_NEAR);
@@ -106,6 +110,26 @@ FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int i
   emit_constants();
   if (joined_) joined_->emit_tables();
   entry_ = reinterpret_cast<void (*)(const RowCall*)>(reinterpret_cast<uintptr_t>(finish()));
+}
+
+bool FlatKernel::joins_vectors() const {
+  return shape_.joined && std::ranges::any_of(shape_.out, [](const RowOperand& o) { return o.joined.has_value(); });
+}
+
+std::vector<Dtype> FlatKernel::joined_types() const {
+  std::vector<Dtype> types;
+  const bool vectors = joins_vectors();
+  for (const RowOperand& o : shape_.out)
+    if (!vectors || begins_joined(o)) types.push_back(o.dtype);
+  return types;
+}
+
+/// The number of an operand's result among those that are joined.
+size_t FlatKernel::joined_result(size_t output) const {
+  const int place = shape_.out[output].place;
+  const size_t first = place < 0 ? output : static_cast<size_t>(place);
+  const auto begin = shape_.out.begin();
+  return static_cast<size_t>(std::count_if(begin, begin + static_cast<ptrdiff_t>(first), begins_joined));
 }
 
 /// Registers go to the operands that every vector needs.
@@ -321,6 +345,11 @@ void FlatKernel::store_operand(Xmm value, const Lane& lane, int count) {
     value = scratch(2);
   }
   if (accumulators_[output] >= 0) return fold_into(accumulator(output), value, o.fold, count);
+  if (o.joined) {
+    joined_->emit_store(joined_result(output), value, lane.flag, o.joined->number, o.joined->last, count);
+    if (o.joined->ends_row) joined_->emit_row_end(int64_t{o.joined->number} * lanes() + count);
+    return;
+  }
   const RegExp to = elements(shape_.in.size() + output);
   if (o.fold != Fold::none) return fold_to_memory(value, o.fold, to, count);
   store(value, o.dtype, lane.flag, to, count, shape_.streaming && !o.kept && count == lanes());

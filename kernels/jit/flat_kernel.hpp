@@ -11,6 +11,13 @@
 
 namespace partita::jit {
 
+/// Of an output of RowShape::joined whose vectors are operands of their own: which vector of its row it is.
+struct JoinedVector {
+  int number;
+  bool last;              ///< of the row
+  bool ends_row = false;  ///< nor does one of another output come behind it
+};
+
 /// One operand of the rows: how far it moves from element to element (0 or 1) and, in bytes, from row to row.
 /// An output with a fold is f32 and is added to (or multiplied, ..) in memory: element by element where it steps, else
 /// all elements of a row are folded into one number.
@@ -26,6 +33,7 @@ struct RowOperand {
   /// Not -1: this one lies `behind` bytes behind operand number `place`, which has the address (see SideBySide).
   int place = -1, behind = 0;
   int count = 0;  ///< not 0: of each vector so many elements
+  std::optional<JoinedVector> joined = {};
 };
 
 /// What one core has on its way from memory at full speed; a stream of loads alone keeps less in flight.
@@ -77,6 +85,9 @@ class FlatKernel : private Emitter {
   void emit_row(Body& body);
   void emit_elements(Body& body);
   void emit_joined_row(Body& body);
+  bool joins_vectors() const;
+  std::vector<Dtype> joined_types() const;
+  size_t joined_result(size_t output) const;
   BodyHooks hooks_for(int count);
   void load_operand(Xbyak::Xmm dst, int operand, int count);
   void fetch(const RowOperand& o, const Xbyak::RegExp& from, int count);

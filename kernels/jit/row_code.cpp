@@ -15,6 +15,7 @@ namespace partita::jit {
 namespace {
 
 constexpr int64_t kFarthest = 1 << 28;  ///< bytes from row to row, so that all rows are within reach of an address
+constexpr int kLeastNarrow = 8;           ///< vectors of 16-bit rows: shorter ones are computed rather than written
 constexpr int kSums = 4;  ///< vectors of a row are folded in so many chains, so that fewer wait for each other
 
 bool same_tensor(const RowView& a, const RowView& b) {
@@ -228,6 +229,48 @@ void RowCode::numbers(const Sweep& sweep) { copy(lanes_of(sweep), sweep, {.numbe
 
 void RowCode::write(const RowView& numbers, const RowView& tensor) {
   store(tensor, Fold::none, numbers_.at(numbers.offset), false, {.numbers = true});
+}
+
+std::vector<size_t> RowCode::results() const {
+  std::vector<size_t> results;
+  for (size_t k = 0; k < out_.views.size(); ++k)
+    if (out_.views[k].steps && out_.views[k].row != 0) results.push_back(k);
+  return results;
+}
+
+std::shared_ptr<const FlatKernel> RowCode::make_joined() const {
+  const std::vector<size_t> results = this->results();
+  if (results.empty() || results.size() > JoinedStores::most_outputs(plan_.isa)) return nullptr;
+  const RowView& first = out_.views[results[0]];
+  const int64_t each = bits_of(first.dtype) / 8;
+  for (size_t k : results) {
+    const RowView& view = out_.views[k];
+    const bool follows = view.row == plan_.space.lanes * each && view.outer == first.outer;
+    if (each == 1 || bits_of(view.dtype) / 8 != each || !follows) return nullptr;
+    if (each == 2 && vectors_ < kLeastNarrow) return nullptr;
+  }
+  RowShape shape{.length = width_, .in = in_.operands, .out = out_.operands, .streaming = true, .joined = true};
+  // Vectors of all results by row, those of each result in their order.
+  std::vector<int> next(results.size(), 0);
+  int row = 0;
+  RowOperand* before = nullptr;
+  for (const Lane& lane : lanes_.code) {
+    if (lane.op != LaneOp::store) continue;
+    for (size_t k = 0; k < results.size(); ++k) {
+      const int at = lane.imm - out_.first[results[k]];
+      if (at < 0 || at >= rows_ * vectors_) continue;
+      if (at != next[k]++ || at / vectors_ < row) return nullptr;
+      RowOperand& o = shape.out[static_cast<size_t>(lane.imm)];
+      const int vector = at % vectors_;
+      o.joined = {.number = vector, .last = vector + 1 == vectors_};
+      if (at / vectors_ > row) before->joined->ends_row = true;
+      row = at / vectors_;
+      before = &o;
+    }
+  }
+  before->joined->ends_row = true;
+  if (std::ranges::any_of(next, [&](int count) { return count != rows_ * vectors_; })) return nullptr;
+  return std::make_shared<const FlatKernel>(plan_.isa, lanes_, shape, 0);
 }
 
 std::shared_ptr<const FlatKernel> RowCode::make(bool streaming) const {

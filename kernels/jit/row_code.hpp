@@ -41,7 +41,12 @@ class RowCode {
   bool works() const { return works_; }
   const RowCodeSide& in() const { return in_; }
   const RowCodeSide& out() const { return out_; }
+  /// Which views of out() are results, by number: not numbers, nor sums of rows.
+  std::vector<size_t> results() const;
   std::shared_ptr<const FlatKernel> make(bool streaming) const;
+  /// With results past the caches whose rows follow each other, wherever they start (calls have their places); null
+  /// where they do not, or are not written in their order.
+  std::shared_ptr<const FlatKernel> make_joined() const;
 
  private:
   using Value = LaneBuilder::Value;

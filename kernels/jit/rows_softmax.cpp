@@ -9,6 +9,7 @@
 #include "kernels/jit/run_of.hpp"
 #include "kernels/jit/whole_rows.hpp"
 #include "src/base/check.hpp"
+#include "src/base/cpu.hpp"
 #include "src/base/shape.hpp"
 
 namespace partita::jit {
@@ -16,7 +17,10 @@ namespace {
 
 using Value = Sweep::Value;
 
-constexpr int64_t kShort = 6;  ///< vectors of a row: of longer ones, exponentials wait less for maxima in tiles
+/// Vectors of a row: of longer ones, exponentials wait less for maxima in tiles. Tiles do not store past the caches
+/// where rows begin inside lines, nor do they fetch as much as those processors need that read no stream by themselves:
+/// there as many are in one piece as are compiled in a millisecond.
+constexpr int64_t kShort = 6, kShortWithoutTiles = 13;
 constexpr int64_t kShortBackward = 48;
 
 const char* plan_along_axis(const Problem& p, const Target& target, int64_t given, const RowPorts& ports,
@@ -55,7 +59,8 @@ class Softmax {
     if (!logarithm_ || plan_.edges.has_front) elements_ = scratch_.elements(plan_);
     write_sweeps();
     write_finish();
-    if (WholeRows::fit(plan_, kShort))
+    const bool tiles = reads_streams_alone() && plan_.space.lanes % kCacheLine == 0;
+    if (WholeRows::fit(plan_, tiles ? kShort : kShortWithoutTiles))
       whole_.emplace(plan_, [this](RowCode& row) { write_row(row); });
     else
       make_tiles();

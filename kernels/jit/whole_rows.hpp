@@ -29,13 +29,15 @@ class WholeRows {
  private:
   static constexpr size_t kMostOperands = 1024;
   struct Piece {
-    int64_t rows;  ///< at once
-    bool streams;  ///< past the caches
+    int64_t rows;                 ///< at once
+    std::vector<size_t> results;  ///< of out; streamed results begin at cache lines, or are joined
+    bool streams, joins;
     RowCodeSide in, out;
     std::shared_ptr<const FlatKernel> kernel;
   };
   void add(const std::function<void(RowCode&)>& write, int rows, bool streams);
   bool run(const Piece& piece, const Tile& tile) const;
+  bool run_joined(const Piece& piece, RowCall call, const Tile& tile) const;
 
   const RowPlan& plan_;
   std::vector<Piece> pieces_;  ///< the fastest first; the last one takes all rows

@@ -2,6 +2,7 @@
 // Rows in one piece: several at once give what each gives alone, wherever their numbers lie, and past the caches, too.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/jit/whole_rows.hpp"
@@ -64,7 +65,7 @@ struct Results {
 };
 
 TEST(jit_whole_rows, rows_give_the_same_together_and_alone) {
-  constexpr int64_t kRows = 11;
+  constexpr int64_t kRows = 47;  // the results of rows that follow each other are joined where they are many
   Random random(5);
   for (const Isa isa : generated_isas())
     for (const Dtype dtype : {Dtype::f32, Dtype::bf16})
@@ -72,17 +73,21 @@ TEST(jit_whole_rows, rows_give_the_same_together_and_alone) {
         SCOPED_TRACE(str(name_of(isa), " ", name_of(dtype), " length ", length));
         const Buffer src = random_buffer(dense_desc(dtype, {kRows, length}), random);
         const size_t bytes = static_cast<size_t>(kRows * length) * static_cast<size_t>(bits_of(dtype) / 8);
-        const auto results = [&](int64_t apart, bool streaming, bool alone) {
-          Results r{std::vector<std::byte>(bytes + 64), std::vector<float>(kRows)};
-          std::byte* dst = r.dst.data() + (64 - reinterpret_cast<uintptr_t>(r.dst.data()) % 64) % 64;
+        const auto results = [&](int64_t apart, bool streaming, bool alone, int64_t elements_before = 0) {
+          const int64_t before = elements_before * bits_of(dtype) / 8;
+          Results r{std::vector<std::byte>(bytes + 128, std::byte{0x5a}), std::vector<float>(kRows)};
+          std::byte* dst = r.dst.data() + (64 - reinterpret_cast<uintptr_t>(r.dst.data()) % 64) % 64 + before;
           std::vector<float> numbers(static_cast<size_t>(kRows * apart));
           const void* in[] = {src.data()};
           void* out[] = {dst, numbers.data()};
           const Rows rows(isa, dtype, kRows, length, apart, streaming);
           for (int64_t row = 0; row < kRows; row += alone ? 1 : kRows)
             (*rows).run({in, out, nullptr}, row, alone ? row + 1 : kRows);
+          const auto untouched = [](std::byte b) { return b == std::byte{0x5a}; };
+          EXPECT_TRUE(std::all_of(r.dst.data(), dst, untouched));
+          EXPECT_TRUE(std::all_of(dst + bytes, r.dst.data() + r.dst.size(), untouched));
           std::memmove(r.dst.data(), dst, bytes);
-          std::fill(r.dst.begin() + static_cast<int64_t>(bytes), r.dst.end(), std::byte{0});
+          r.dst.resize(bytes);
           for (int64_t row = 0; row < kRows; ++row)
             r.numbers[static_cast<size_t>(row)] = numbers[static_cast<size_t>(row * apart)];
           return r;
@@ -90,6 +95,7 @@ TEST(jit_whole_rows, rows_give_the_same_together_and_alone) {
         const Results alone = results(1, false, true);
         EXPECT_TRUE(results(1, false, false) == alone) << "together";
         EXPECT_TRUE(results(1, true, false) == alone) << "past the caches";
+        EXPECT_TRUE(results(1, true, false, 3) == alone) << "past the caches, from inside a line";
         EXPECT_TRUE(results(3, false, false) == alone) << "numbers apart";
       }
 }

@@ -11,7 +11,7 @@ namespace {
 
 /// What is given for each call, made before memory begins to fail.
 struct Client {
-  static constexpr int64_t kRows = 4, kLength = 160;  // too long for registers: softmax takes scratch memory
+  static constexpr int64_t kRows = 4, kLength = 480;  // too long for registers: softmax takes scratch memory
   const Lt a = lt(10, {kRows, kLength}), sum = lt(2, {kRows, kLength}), b = lt(11, {kRows, kLength}),
            out = lt(12, {kRows, kLength});
   const Lt* in[2] = {&a, &b};
