@@ -45,8 +45,8 @@ class PoolCode : protected Emitter {
                      bool ahead = true);
   /// Fetches what follows `at` by and by; uses rax.
   void fetch(const Xbyak::RegExp& at);
-  /// The code reads few rows of the source at once, channels or planes one after the other: what follows is fetched from
-  /// four pages in turns (see fetch_ahead).
+  /// The code reads few rows of the source at once, channels or planes one after the other: what follows is fetched
+  /// from four pages in turns (see fetch_ahead).
   void fetch_in_turns() { in_turns_ = true; }
   /// Vector registers kBest, .. are the search's; AVX2 has no room for the last two.
   enum : int { kBest, kTap, kRowBest, kRowWinner };

@@ -15,11 +15,12 @@ namespace partita::jit {
 namespace {
 
 constexpr int64_t kFarthest = 1 << 28;  ///< bytes from row to row, so that all rows are within reach of an address
-constexpr int kLeastNarrow = 8;           ///< vectors of 16-bit rows: shorter ones are computed rather than written
+constexpr int kLeastNarrow = 8;         ///< vectors of 16-bit rows: shorter ones are computed rather than written
 constexpr int kSums = 4;  ///< vectors of a row are folded in so many chains, so that fewer wait for each other
 
 bool same_tensor(const RowView& a, const RowView& b) {
-  return a.port == b.port && a.table == b.table && a.offset == b.offset && a.row == b.row && a.lane == b.lane && a.outer == b.outer;
+  return a.port == b.port && a.table == b.table && a.offset == b.offset && a.row == b.row && a.lane == b.lane &&
+         a.outer == b.outer;
 }
 
 LaneOp op_of(Fold how) {

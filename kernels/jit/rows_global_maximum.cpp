@@ -20,7 +20,7 @@ using Value = Sweep::Value;
 
 constexpr int64_t kShort = 16;                    ///< vectors of a plane: tiles are as fast with longer ones
 constexpr int64_t kMostCells = int64_t{1} << 20;  ///< whose numbers are f32
-constexpr int64_t kFewChannelLast = 20;          ///< cells that kernels with each tap spelled out are quicker with
+constexpr int64_t kFewChannelLast = 20;           ///< cells that kernels with each tap spelled out are quicker with
 constexpr size_t kDiffDst = 1;
 
 const char* plan_planes(const Problem& p, const Target& target, RowPlan& plan) {
@@ -31,7 +31,8 @@ const char* plan_planes(const Problem& p, const Target& target, RowPlan& plan) {
   if (elements(g.src) > kMostCells) return "there are too many cells to count in f32";
   std::vector<bool> reduced(static_cast<size_t>(p.out[0].dims.size()), false);
   for (int i = 0; i < g.axes(); ++i) reduced[static_cast<size_t>(g.tensor_axis(i))] = true;
-  return plan_rows(p, target, reduced, {.in = {0}, .in_result = {}, .out_result = {}, .front_is_result = true, .columns_once = true}, plan);
+  return plan_rows(p, target, reduced,
+                   {.in = {0}, .in_result = {}, .out_result = {}, .front_is_result = true, .columns_once = true}, plan);
 }
 
 class GlobalMaximum {

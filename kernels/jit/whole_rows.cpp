@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kVectorsTogether = 24;  ///< of all rows that are computed at once
 constexpr int64_t kMostCode = 1024;
 constexpr int64_t kLeastJoined = 4096;  ///< elements of a call
-constexpr int64_t kOwnOperands = 6;  ///< tensors that sweeps read and write themselves, at the most
+constexpr int64_t kOwnOperands = 6;     ///< tensors that sweeps read and write themselves, at the most
 constexpr int64_t kOperationsAnElement = 3;
 
 /// Code grows with its rows: no more of it than is compiled in a millisecond, and no more operands than there are
@@ -55,7 +55,8 @@ void WholeRows::add(const std::function<void(RowCode&)>& write, int rows, bool s
   if (joining) pieces_.push_back({rows, results, false, true, code.in(), code.out(), joining});
   streams = streams && at_lines;
   // Joined rows leave others to rows one by one.
-  if (!joining || rows > 1) pieces_.push_back({rows, results, streams, false, code.in(), code.out(), code.make(streams)});
+  if (!joining || rows > 1)
+    pieces_.push_back({rows, results, streams, false, code.in(), code.out(), code.make(streams)});
 }
 
 /// False where results lie too oddly to go past the caches.
