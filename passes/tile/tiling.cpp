@@ -148,10 +148,11 @@ std::optional<std::vector<int64_t>> tiling_of(const Program& program, const Regi
         repeats_steps(region, static_cast<int>(last)) ? extent : ceil_div(extent * others, kWantedTiles);
     extents[last] = rows_of(extent, std::min(most, wanted));
   }
-  // small matrices: several of them in one tile
+  // small matrices: several of them in one tile; of a matrix cut along both axes, some rows
   for (size_t c = region.axes.size(); c-- > 0;) {
     if (rows && (c == last || extents[last] < extent)) continue;
-    for (int64_t n = region.axes[c].extent; n > 1; --n) {
+    const bool cuts = is_matrix_axis(program, region, static_cast<int>(c));
+    for (int64_t n = region.axes[c].extent; n > (cuts ? kRows - 1 : 1); --n) {
       if (region.axes[c].extent % n != 0) continue;
       std::vector<int64_t> larger = extents;
       larger[c] = n;
@@ -159,6 +160,7 @@ std::optional<std::vector<int64_t>> tiling_of(const Program& program, const Regi
       extents = larger;
       break;
     }
+    if (cuts && extents[c] < std::min(kRows, region.axes[c].extent)) return std::nullopt;
     if (extents[c] < region.axes[c].extent) break;  // so that a tile is a run of elements where axes are in order
   }
   if (sizes.tiles(extents) < 2) return std::nullopt;

@@ -141,6 +141,19 @@ TEST(tile, a_gated_mlp_is_cut_along_its_rows) {
   EXPECT_EQ(g.difference(g.run()), "") << g.steps();
 }
 
+/// A gradient that three products add up to, as behind queries, keys and values.
+TEST(tile, few_rows_of_large_matrices_stay_together) {
+  const auto sum = [](int rows) {
+    const std::string x = str(": f32[", rows, ",512]"), w = ": f32[512,512]";
+    return compiled_graph(str("%10 = MatMul(%0", x, ", %1", w, "); %11 = MatMul(%2", x, ", %3", w, "); %12 = MatMul(%4", x,
+                              ", %5", w, "); %13 = Add(%10, %11); %14 = Add(%13, %12)"),
+                          2);
+  };
+  const CompiledGraph few = sum(128);
+  EXPECT_FALSE(is_tiled(few)) << few.steps();  // 16 tiles would have 8 rows, and each reads all weights
+  EXPECT_EQ(few.difference(few.run()), "") << few.steps();
+}
+
 TEST(tile, random_attention_is_what_the_references_compute) {
   for (uint64_t seed = 1; seed <= 25; ++seed) {
     SCOPED_TRACE(str("seed ", seed));
