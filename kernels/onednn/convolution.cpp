@@ -62,6 +62,21 @@ bool is_slow(const dnnl::primitive_desc_base& desc, const Roles& roles) {
          pads_channels(desc, roles);
 }
 
+bool has_bf16_tiles() {
+  constexpr auto bits = [](dnnl::cpu_isa isa) { return static_cast<unsigned>(isa); };
+  static const bool has =
+      (bits(dnnl::get_effective_cpu_isa()) & bits(dnnl::cpu_isa::avx512_core_amx)) == bits(dnnl::cpu_isa::avx512_core_amx);
+  return has;
+}
+
+/// Windows of one cell over row-major images, multiplied as f32 though they may be rounded to bf16: with AMX a copy in
+/// another order and a product of tiles take less time.
+bool leaves_tiles_idle(const dnnl::primitive_desc_base& desc, const Target& target) {
+  const std::string_view name = desc.impl_info_str();
+  return (target.fpmath == FpMath::bf16 || target.fpmath == FpMath::any) && has_bf16_tiles() &&
+         name.find("ncsp_convolution:matmul") != std::string_view::npos && name.find("amx") == std::string_view::npos;
+}
+
 /// Faults of oneDNN 3.7's brgemm kernel, found by the differential tests: groups with one input channel where some
 /// other axis is 1 too; with AMX, windows that move by more than one where there are only a
 /// few of them, and taps that meet padding only.
@@ -128,12 +143,13 @@ std::vector<Descs> wishes(const Roles& roles, const Descs& have) {
 }
 
 template <class Describe>
-auto fastest(const Roles& roles, const Windows& windows, const Descs& have, const Describe& describe)
+auto fastest(const Roles& roles, const Windows& windows, const Descs& have, const Target& target,
+             const Describe& describe)
     -> decltype(describe(have)) {
   decltype(describe(have)) slow;
   for (const Descs& layouts : wishes(roles, have)) {
     auto desc = first_sound(roles, windows, layouts, describe);
-    if (desc && !is_slow(desc, roles)) return desc;
+    if (desc && !is_slow(desc, roles) && !leaves_tiles_idle(desc, target)) return desc;
     if (!slow) slow = std::move(desc);
   }
   return slow;
@@ -178,7 +194,7 @@ const char* plan_forward(const Problem& problem, const Target& target, Primitive
   if (!w.each_has_a_cell) return kEmptyWindow;
   const Around around(problem, product, dst, operands_of(problem, product), scale_axis(problem, product, transposed));
   bool understood = true;
-  const Desc desc = fastest(roles, w, have, [&](const Descs& d) {
+  const Desc desc = fastest(roles, w, have, target, [&](const Descs& d) {
     const bool free = (transposed ? d.wide : d.narrow).get_format_kind() == memory::format_kind::any;
     dnnl::primitive_attr attr = math_attr(target);
     understood = around.describe(attr, free);
@@ -262,7 +278,7 @@ const char* plan_convolution_backward_data(const Problem& problem, const Target&
   Descs hinted = free_descs(have);  // forward there is no source of another type than the weights
   hinted.wide = memory::desc(have.wide.get_dims(), have.weights.get_data_type(), memory::format_tag::any);
   const auto hint = forward_desc(hinted, {}, w, attr, prop_kind::forward_training, false);
-  const auto desc = fastest(roles, w, have, [&](const Descs& d) {
+  const auto desc = fastest(roles, w, have, target, [&](const Descs& d) {
     return dnnl::convolution_backward_data::primitive_desc(cpu_engine(), dnnl::algorithm::convolution_direct, d.wide,
                                                            d.weights, d.narrow, w.strides, w.dilations, w.begin, w.end,
                                                            hint, attr, kAllowEmpty);
@@ -286,7 +302,7 @@ const char* plan_convolution_backward_weights(const Problem& problem, const Targ
   if (roles.wide.dtype != Dtype::f32 && !(w.each_tap_has_a_cell && w.steps_stay_inside)) return kUnusualWindows;
   const auto attr = math_attr(target);
   const auto hint = forward_desc(free_descs(have), {}, w, attr, prop_kind::forward_training, false);
-  const auto desc = fastest(roles, w, have, [&](const Descs& d) {
+  const auto desc = fastest(roles, w, have, target, [&](const Descs& d) {
     return dnnl::convolution_backward_weights::primitive_desc(cpu_engine(), dnnl::algorithm::convolution_direct, d.wide,
                                                               d.weights, d.narrow, w.strides, w.dilations, w.begin,
                                                               w.end, hint, attr, kAllowEmpty);
