@@ -189,7 +189,10 @@ const char* refuse_in_floats(Planner plan, const Problem& problem, const Target&
   if (const char* reason = refuse_always(problem)) return reason;
   if (!problem.front.empty() || !problem.weights_front.empty()) return "copies are made of tensors, not of expressions";
   PlanInFloats planned_run;
-  return plan_in_floats(plan, problem, target, planned_run);
+  if (const char* reason = plan_in_floats(plan, problem, target, planned_run)) return reason;
+  // alone it may have fast code, and if not, what stands behind it has better loops of its own
+  return planned_run.run.slow() && !problem.back.empty() ? "oneDNN has only plain loops for this with what follows"
+                                                         : nullptr;
 }
 
 Result<Run> make_in_floats(Planner plan, const Problem& problem, const Target& target) {

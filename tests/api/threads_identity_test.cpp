@@ -3,9 +3,11 @@
 // shared, and the graphs of tests/data with their fusions.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "partita/json.hpp"
+#include "src/base/cpu.hpp"
 #include "src/base/text.hpp"
 #include "src/base/threads.hpp"
 #include "src/harness/compare.hpp"
@@ -55,6 +57,14 @@ bool sums_shares(const std::vector<step_info>& steps) {
   return false;
 }
 
+/// Without AVX-512 oneDNN multiplies matrices of f32 by its GEMM, which cuts sums by the threads that run it.
+bool multiplies_by_gemm(const std::vector<step_info>& steps) {
+  if (machine_isa() == Isa::avx512) return false;
+  return std::ranges::any_of(steps, [](const step_info& step) {
+    return step.kernel.starts_with("matmul_") && step.kernel.find("_onednn") != step.kernel.npos;
+  });
+}
+
 std::string far_apart(const Tensors& got, const Tensors& expected, double tolerance) {
   for (const auto& [id, storage] : expected)
     if (const Difference d = compare(got.at(id), storage, tolerance); d.wrong > 0)
@@ -65,13 +75,13 @@ std::string far_apart(const Tensors& got, const Tensors& expected, double tolera
 void expect_same_bits(const PreparedGraph::Part& part) {
   std::vector<step_info> steps;
   const Tensors one = results(part, {1, 1}, steps), eight = results(part, {8, 8}, steps);
-  const bool shares = sums_shares(steps);
+  const bool gemm = multiplies_by_gemm(steps), shares = gemm || sums_shares(steps);
   for (const Threads threads : kOther) {
     const Tensors several = results(part, threads, steps);
     std::string trace = str("compiled for ", threads.compiled, " threads, run on ", threads.run, ":");
     for (const step_info& step : steps) trace += str(" [", step.text, "] ", step.kernel);
     EXPECT_EQ(shares ? "" : bit_difference(several, one), "") << trace;
-    EXPECT_EQ(threads.compiled == 8 ? bit_difference(several, eight) : "", "") << trace;
+    EXPECT_EQ(threads.compiled == 8 && !gemm ? bit_difference(several, eight) : "", "") << trace;
     EXPECT_EQ(far_apart(several, one, tolerance_of(*part.group.form())), "") << trace;
   }
 }
