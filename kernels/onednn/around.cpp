@@ -13,6 +13,11 @@ using dnnl::memory;
 
 bool is_narrow_integer(Dtype dtype) { return dtype == Dtype::s8 || dtype == Dtype::u8; }
 
+/// Elsewhere oneDNN adds products of 8-bit integers in pairs of 16 bits, which saturate, or halves weights before.
+bool sums_integers_exactly() {
+  return has_isa(dnnl::cpu_isa::avx512_core_vnni) || has_isa(dnnl::cpu_isa::avx2_vnni);
+}
+
 /// One number for all places.
 bool is_single(const TensorDesc& desc) {
   for (int d = 0; d < desc.dims.size(); ++d)
@@ -49,6 +54,8 @@ const char* read_product(const Problem& problem, Product& product) {
   if (!replace(problem, problem.front, product.src_front, product.src_at, product.src) ||
       !replace(problem, problem.weights_front, product.weights_front, product.weights_at, product.weights))
     return "what stands in front is no dequantization that oneDNN does";
+  if (is_narrow_integer(product.src.dtype) && is_narrow_integer(product.weights.dtype) && !sums_integers_exactly())
+    return "without VNNI oneDNN's products of 8-bit integers saturate";
   auto ops = post_ops_of(problem);
   if (!ops) return "oneDNN has no post-operations for what stands behind";
   product.post_ops = std::move(*ops);

@@ -62,18 +62,11 @@ bool is_slow(const dnnl::primitive_desc_base& desc, const Roles& roles) {
          pads_channels(desc, roles);
 }
 
-bool has_bf16_tiles() {
-  constexpr auto bits = [](dnnl::cpu_isa isa) { return static_cast<unsigned>(isa); };
-  static const bool has =
-      (bits(dnnl::get_effective_cpu_isa()) & bits(dnnl::cpu_isa::avx512_core_amx)) == bits(dnnl::cpu_isa::avx512_core_amx);
-  return has;
-}
-
 /// Windows of one cell over row-major images, multiplied as f32 though they may be rounded to bf16: with AMX a copy in
 /// another order and a product of tiles take less time.
 bool leaves_tiles_idle(const dnnl::primitive_desc_base& desc, const Target& target) {
   const std::string_view name = desc.impl_info_str();
-  return (target.fpmath == FpMath::bf16 || target.fpmath == FpMath::any) && has_bf16_tiles() &&
+  return (target.fpmath == FpMath::bf16 || target.fpmath == FpMath::any) && has_isa(dnnl::cpu_isa::avx512_core_amx) &&
          name.find("ncsp_convolution:matmul") != std::string_view::npos && name.find("amx") == std::string_view::npos;
 }
 

@@ -268,6 +268,11 @@ dnnl::primitive_attr math_attr(const Target& target) {
   return attr;
 }
 
+bool has_isa(dnnl::cpu_isa isa) {
+  static const auto has = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  return (has & static_cast<unsigned>(isa)) == static_cast<unsigned>(isa);
+}
+
 bool is_reference(const dnnl::primitive_desc_base& desc) {
   return std::string_view(desc.impl_info_str()).find("ref") != std::string_view::npos;
 }

@@ -113,6 +113,8 @@ class PrimitiveRun {
 dnnl::primitive_attr plain_attr();
 /// Beside that, the lower precisions the target allows; only for primitives that multiply matrices.
 dnnl::primitive_attr math_attr(const Target& target);
+/// Whether oneDNN may use the instructions on this machine.
+bool has_isa(dnnl::cpu_isa isa);
 /// True where the implementation is plain loops.
 bool is_reference(const dnnl::primitive_desc_base& desc);
 /// The Status for what oneDNN threw.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "kernels/onednn/rows.hpp"
 #include "tests/support/kernel_run.hpp"
 #include "tests/support/random_windows.hpp"
 
@@ -75,6 +76,30 @@ TEST(onednn_run, operands_that_repeat_a_number_are_copied_once) {
   }
   EXPECT_EQ(byte_difference(results[1], results[0]), "");
   EXPECT_LE(bytes[1] + 64 * 63 * sizeof(float), bytes[0]);
+}
+
+TEST(onednn_run, what_follows_a_product_never_makes_it_plain_loops) {
+  const auto rows = kernels_for(StepKind::matmul);
+  const auto row = std::ranges::find(rows, std::string_view("matmul_any_onednn_f32"), &Kernel::name);
+  ASSERT_NE(row, rows.end());
+  // exp(product * scale + mask - maximum), as in the gradient of attention
+  const auto scores_of = [](Dtype dtype) {
+    const TensorDesc square = dense_desc(dtype, {64, 64});
+    TensorDesc number = square, maximum = square;
+    number.strides = {0, 0};
+    maximum.strides = {1, 0};
+    Problem problem = matmul(dtype, square, square, square);
+    problem.ports_in = 2;
+    problem.in.insert(problem.in.end(), {number, square, maximum});
+    ExprBuilder b(problem.back);
+    const auto scores = b.add(b.mul(b.skeleton(), b.load(2)), b.load(3));
+    b.store(0, b.exp(b.sub(scores, b.load(4))));
+    return problem;
+  };
+  if (row->refuse(scores_of(Dtype::f16), {})) return;
+  onednn::PrimitiveRun run;
+  ASSERT_EQ(onednn::plan_matmul(scores_of(Dtype::f32), {}, run), nullptr);
+  EXPECT_FALSE(run.slow());
 }
 
 TEST(onednn_run, one_kernel_serves_several_threads_at_once) {
