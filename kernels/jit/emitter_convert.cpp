@@ -78,15 +78,20 @@ void Emitter::cast(Xmm dst, Xmm a, Dtype dtype) {
 /// For processors without AVX512_BF16, whose one instruction for it takes denormals for zeros.
 void Emitter::round_to_bf16(Xmm v) {
   const Xmm sum = scratch(0);
-  vpsrld(sum, v, 16);
-  vandps(sum, sum, everywhere(1));
-  vpaddd(sum, sum, v);
-  vpaddd(sum, sum, everywhere(0x7fff));
   if (wide_) {
+    vpsrld(sum, v, 16);
+    vandps(sum, sum, everywhere(1));
+    vpaddd(sum, sum, v);
+    vpaddd(sum, sum, everywhere(0x7fff));
     vcmpps(k2, v, v, kUnordered);
     vorps(sum | k2, v, everywhere(0x00400000));
     return vmovaps(v, sum);
   }
+  // Shifts would take turns with the shuffles around them: -1 where the upper half is even.
+  vandnps(sum, v, everywhere(1 << 16));
+  vpcmpeqd(sum, sum, everywhere(1 << 16));
+  vpaddd(sum, sum, v);
+  vpaddd(sum, sum, everywhere(1 << 15));
   const Xmm nan = scratch(1);
   vcmpps(nan, v, v, kUnordered);
   vorps(v, v, everywhere(0x00400000));

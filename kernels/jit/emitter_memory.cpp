@@ -165,17 +165,11 @@ void Emitter::store(Xmm value, Dtype dtype, bool integer, const RegExp& address,
       to_s32(v);
       return store_bytes(v, 4, address, count, streaming);
     case Dtype::bf16:
-      if (!converts_bf16_) break;
-      [[fallthrough]];
     case Dtype::f16: to_halves(v, value, dtype, integer); return store_halves(half(v), address, count, streaming);
     default: break;
   }
   integer ? vcvtdq2ps(v, value) : vmovaps(v, value);
   switch (dtype) {
-    case Dtype::bf16:
-      round_to_bf16(v);
-      vpsrld(v, v, 16);
-      return store_bytes(v, 2, address, count, streaming);
     case Dtype::boolean:
       is_not_zero(v);
       vpsrld(v, v, 31);
@@ -195,7 +189,9 @@ void Emitter::to_halves(Xmm dst, Xmm value, Dtype dtype, bool integer) {
   if (!integer) vmovaps(v, value);
   round_to_bf16(v);
   vpsrld(v, v, 16);
-  vpmovdw(half(dst), v);
+  if (wide_) return vpmovdw(half(dst), v);
+  vextracti128(low(scratch(0)), Xbyak::Ymm(v.getIdx()), 1);
+  vpackusdw(low(dst), low(v), low(scratch(0)));
 }
 
 /// Stores the low `bytes` bytes of each lane.

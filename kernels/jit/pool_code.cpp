@@ -35,7 +35,7 @@ const void* PoolCode::emit_all(const Problem& problem, int taken, const std::fun
 
 PoolCode::Bodies PoolCode::bodies(const Problem& problem, const Room& room) {
   const auto never = [](int) { return false; };
-  const int spill_at = (static_cast<int>(steps_.size()) * 8 + 63) / 64 * 64;
+  const int spill_at = kept_vectors_at() + (kept_vectors_ * static_cast<int>(vector_bytes()) + 63) / 64 * 64;
   Body front(*this, expanded_front(p_.front, problem, isa()), {room.taken, room.front_end, rsp + spill_at}, never);
   const int back_at = spill_at + front.spill_slots() * 64;
   Body back(*this, expanded(p_.back, problem, isa()), {room.back_first, room.end, rsp + back_at}, never);

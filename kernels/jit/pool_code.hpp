@@ -31,6 +31,9 @@ class PoolCode : protected Emitter {
   void add_stream(int64_t step) { steps_.push_back(step); }
   Xbyak::Address slot(size_t stream) { return qword[rsp + 8 * static_cast<int>(stream)]; }
   void advance_streams();
+  /// Vectors that the frame has room for; to be said before anything is emitted.
+  void keep_vectors(int count) { kept_vectors_ = count; }
+  Xbyak::RegExp kept_vector(int number) const { return rsp + kept_vectors_at() + number * vector_bytes(); }
 
   /// Vectors [0, vectors) of a group, the last one with `last` elements, the others with `whole`.
   struct Group {
@@ -71,6 +74,9 @@ class PoolCode : protected Emitter {
   /// vec(winners + v) = the tap number of the first maximum, for each vector of a group of channels. Uses what
   /// find_maximum does, and registers up to search_registers().
   void find_winners(int winners, const Group& group, const Taps& taps, const PlaceTap& place);
+  /// Of one of the group's vectors.
+  void find_channel_winner(const Xbyak::Xmm& winner, const Group& group, int vector, const Taps& taps,
+                           const PlaceTap& place);
   /// find_maximum for neighbours along x, from window `first` on; load_row_tap brings their taps. Where all of them are
   /// `inside_row` (all that their taps read, and what is loaded with it), any other such vector may be meant.
   void find_row_maximum(const Xbyak::Xmm& winner, const Taps& rows, int64_t first, const LoadTap& load_tap,
@@ -129,6 +135,7 @@ class PoolCode : protected Emitter {
     int bytes;  ///< of the frame
   };
   Bodies bodies(const Problem& problem, const Room& room);
+  int kept_vectors_at() const { return (static_cast<int>(steps_.size()) * 8 + 63) / 64 * 64; }
   Xbyak::Xmm holder(size_t k) const { return vec(value_registers() - most_held_ + static_cast<int>(k)); }
   const void* emit_frame(const Problem& problem, const Room& room,
                          const std::function<void(Body& front, Body& back)>& steps,
@@ -143,6 +150,7 @@ class PoolCode : protected Emitter {
                Taken taken);
 
   std::vector<int64_t> steps_;
+  int kept_vectors_ = 0;
   bool in_turns_ = false;
   std::vector<std::vector<int32_t>> held_;  // register by register
   int most_held_ = 0;                       // in the last ones of the value registers

@@ -63,6 +63,7 @@ PeriodKernel::PeriodKernel(Isa isa, const PoolPlan& plan, const Problem& problem
     : PoolCode(isa, plan),
       rows_(rows),
       streaming_(streaming),
+      cell_by_cell_(streaming && !wide()),
       together_(wide() ? 2 : 1),
       winners_(search_registers()),
       gradients_(winners_ + together_),
@@ -100,23 +101,43 @@ void PeriodKernel::emit_periods(Body& front, Body& back) {
   }
 }
 
+/// What goes past the caches is stored in whole cache lines: some vectors of a cell one after the other, or all of
+/// them.
 void PeriodKernel::emit_period(Body& front, Body& back, const PeriodPart& columns) {
-  emit_channel_groups(*this, p_.g.channels, together_, lanes(), [&](int vectors, int last) {
-    const Group group{vectors, last, lanes()};
-    const bool window = rows_.window() && columns.window();
-    if (window) find_period_winners(columns, group);
-    for (int v = 0; v < vectors && window; ++v) {
-      emit_gradient(front, vec(gradients_ + v), [&](Xmm dst, const PoolOperand& o, size_t k) {
-        const int each = bits_of(o.dtype) / 8;
-        mov(rdx, slot(front_stream(k)));
-        load_elements(dst, o, o.c == 0, o.c == 0 ? RegExp(rdx) : rdx + rcx * each + v * lanes() * each, group.count(v));
-      });
-      keep_window(v);
-    }
+  const bool window = rows_.window() && columns.window();
+  const auto groups = [&](const auto& emit) {
+    emit_channel_groups(*this, p_.g.channels, together_, lanes(), [&](int vectors, int last) {
+      emit(Group{vectors, last, lanes()});
+    });
+  };
+  const auto each_cell = [&](const auto& emit) {
     for (int64_t row = rows_.first_cell; row < rows_.end_cell; ++row)
-      for (int64_t column = columns.first_cell; column < columns.end_cell; ++column)
-        for (int v = 0; v < vectors; ++v) emit_cell(back, columns, group, row, column, v);
-  });
+      for (int64_t column = columns.first_cell; column < columns.end_cell; ++column) emit(row, column);
+  };
+  const auto cell = [&](const Group& group, int64_t row, int64_t column) {
+    for (int v = 0; v < group.vectors; ++v) emit_cell(back, columns, group, row, column, v);
+  };
+  if (!cell_by_cell_) {
+    groups([&](const Group& group) {
+      if (window) emit_window(front, columns, group);
+      each_cell([&](int64_t row, int64_t column) { cell(group, row, column); });
+    });
+    return;
+  }
+  if (window) groups([&](const Group& group) { emit_window(front, columns, group); });
+  each_cell([&](int64_t row, int64_t column) { groups([&](const Group& group) { cell(group, row, column); }); });
+}
+
+void PeriodKernel::emit_window(Body& front, const PeriodPart& columns, const Group& group) {
+  find_period_winners(columns, group);
+  for (int v = 0; v < group.vectors; ++v) {
+    emit_gradient(front, vec(gradients_ + v), [&](Xmm dst, const PoolOperand& o, size_t k) {
+      const int each = bits_of(o.dtype) / 8;
+      mov(rdx, slot(front_stream(k)));
+      load_elements(dst, o, o.c == 0, o.c == 0 ? RegExp(rdx) : rdx + rcx * each + v * lanes() * each, group.count(v));
+    });
+    keep_window(v);
+  }
 }
 
 /// Of the taps, the period's own cells are new: what lies as far behind them in memory as prefetching looks is asked
@@ -130,7 +151,7 @@ void PeriodKernel::find_period_winners(const PeriodPart& columns, const Group& g
 }
 
 void PeriodKernel::keep_window(int vector) {
-  if (p_.reach(1) == 1 && p_.reach(2) == 1) return;
+  if (!cell_by_cell_ && p_.reach(1) == 1 && p_.reach(2) == 1) return;
   const auto at = static_cast<int>(vector * vector_bytes());
   mov(rdx, slot(kept_stream(0)));
   vmovups(ptr[rdx + rcx * 4 + at], vec(winners_ + vector));
@@ -166,7 +187,7 @@ void PeriodKernel::add_windows(const Xmm& sum, const PeriodPart& columns, int64_
       const int64_t y = p_.tap_of(1, row, back_y), x = p_.tap_of(2, column, back_x);
       if (y < 0 || x < 0) continue;
       const int64_t tap = y * p_.g.kernel[2] + x;
-      if (back_y == 0 && back_x == 0) {
+      if (!cell_by_cell_ && back_y == 0 && back_x == 0) {
         add_won(sum, first, vec(winners_ + vector), vec(gradients_ + vector), everywhere(tap));
       } else {
         const auto at = static_cast<int>(vector * vector_bytes() - back_x * 2 * half_);

@@ -45,6 +45,7 @@ class PeriodKernel : private PoolCode {
   void add_streams();
   void emit_periods(Body& front, Body& back);
   void emit_period(Body& front, Body& back, const PeriodPart& columns);
+  void emit_window(Body& front, const PeriodPart& columns, const Group& group);
   void find_period_winners(const PeriodPart& columns, const Group& group);
   void keep_window(int vector);
   void emit_cell(Body& back, const PeriodPart& columns, const Group& group, int64_t row, int64_t column, int vector);
@@ -61,6 +62,7 @@ class PeriodKernel : private PoolCode {
 
   PeriodPart rows_;
   bool streaming_;
+  bool cell_by_cell_;        // AVX2 has no registers for the windows of a whole line of channels
   int together_;             // vectors of channels
   int winners_, gradients_;  // first registers
   int64_t half_;             // bytes of the winners of a window, which the gradients follow

@@ -143,8 +143,7 @@ bool PoolPlan::streams_cells(Isa isa) const {
 }
 
 bool PoolPlan::streams_cells(Isa isa, const PoolOperand& o) {
-  const int64_t together = isa == Isa::avx512 ? 32 : 8, line = isa == Isa::avx512 ? kCacheLine : kCacheLine / 2;
-  return on_lines({o.offset, o.n, o.z, o.y, o.x}) && together * bits_of(o.dtype) / 8 >= line;
+  return on_lines({o.offset, o.n, o.z, o.y, o.x}) && 2 * lanes_of(isa) * bits_of(o.dtype) / 8 >= kCacheLine;
 }
 
 std::vector<RowCover> PoolPlan::row_covers(int64_t z, int64_t y) const {

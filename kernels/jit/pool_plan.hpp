@@ -85,7 +85,8 @@ struct PoolPlan {
   /// Bytes, 64, 32 or 16, that all rows of the results are multiples of and start at multiples of; 0: there are none.
   int streamed_piece() const;
   int streamed_piece(const PoolOperand& o) const;
-  /// Channel-last: whether cells that are stored in turns, some vectors of channels at a time, make whole cache lines.
+  /// Channel-last: whether cells that are stored in turns, some vectors of channels at a time, make whole cache lines
+  /// of no more than two stores.
   bool streams_cells(Isa isa) const;
   static bool streams_cells(Isa isa, const PoolOperand& o);
 

@@ -100,17 +100,21 @@ bool PoolCode::searched_in_halves(const Group& group, int vector) const {
          vector + 1 < group.vectors && group.count(vector) == lanes() && group.count(vector + 1) == lanes();
 }
 
-void PoolCode::find_winners(int winners, const Group& group, const Taps& taps, const PlaceTap& place) {
+void PoolCode::find_channel_winner(const Xmm& winner, const Group& group, int vector, const Taps& taps,
+                                   const PlaceTap& place) {
   const PoolOperand& source = p_.in[0];
-  const int vector_step = lanes() * bits_of(source.dtype) / 8;
-  const auto find_one = [&](int vector) {
-    const auto load = [&](int64_t row, int64_t tap) {
-      const RegExp at = place(row, tap);
-      load_elements(vec(kTap), source, source.c == 0, source.c == 0 ? at : at + vector * vector_step,
-                    group.count(vector), new_tap(row, tap));
-    };
-    find_maximum(vec(winners + vector), taps, nullptr, load, tap_numbers());
+  const auto load = [&](int64_t row, int64_t tap) {
+    const RegExp at = place(row, tap);
+    load_elements(vec(kTap), source, source.c == 0,
+                  source.c == 0 ? at : at + vector * lanes() * bits_of(source.dtype) / 8, group.count(vector),
+                  new_tap(row, tap));
   };
+  find_maximum(winner, taps, nullptr, load, tap_numbers());
+}
+
+void PoolCode::find_winners(int winners, const Group& group, const Taps& taps, const PlaceTap& place) {
+  const int vector_step = lanes() * bits_of(p_.in[0].dtype) / 8;
+  const auto find_one = [&](int vector) { find_channel_winner(vec(winners + vector), group, vector, taps, place); };
   for (int v = 0; v < group.vectors; ++v) {
     if (!searched_in_halves(group, v)) {
       find_one(v);

@@ -50,13 +50,14 @@ WindowKernel::WindowKernel(Isa isa, const PoolPlan& plan, const Problem& problem
       whole_(along_x_ ? static_cast<int>(lanes() / inner_ * inner_) : lanes()),
       together_(vectors_together()),
       winners_(search_registers()),
-      gradients_(p_.maximum ? winners_ + together_ : 0),
+      gradients_(p_.maximum ? winners_ + (keeps() ? 1 : together_) : 0),
       cells_(wide() ? gradients_ + together_ : gradients_) {
   if (stores.piece > 0 && stores.piece < 64) stream_in_pieces(stores.piece);
   const int64_t few = along_x_ && !reads_streams_alone() ? kFewPlaneRows : kFewRows;
   if ((streaming_ || stores.joined) && p_.g.kernel[0] * p_.g.kernel[1] <= few) fetch_in_turns();
   add_streams();
-  int taken = gradients_ + together_;
+  int taken = gradients_ + (keeps() ? 1 : together_);
+  if (keeps()) keep_vectors(2 * together_);
   if (stores.joined) {
     const auto places = static_cast<int>(8 * streams_of(p_));
     joined_.emplace(static_cast<Emitter&>(*this), types_of(p_.out), taken, r10d, rsp + places);
@@ -72,10 +73,11 @@ WindowKernel::WindowKernel(Isa isa, const PoolPlan& plan, const Problem& problem
       reinterpret_cast<uintptr_t>(emit_all(problem, taken, steps, tables)));
 }
 
-/// Rows that are stored one after the other make whole cache lines, wherever they begin.
+/// Rows that are stored one after the other make whole cache lines, wherever they begin; cells do where all of a line's
+/// vectors are.
 int WindowKernel::vectors_together() const {
+  if (!along_x_) return wide() || streaming_ ? 2 : 1;
   if (!wide()) return 1;
-  if (!along_x_) return 2;
   const int64_t row = (elements() + whole_ - 1) / whole_;
   return row <= kMostTogether ? static_cast<int>(row) : 1;
 }
@@ -138,20 +140,28 @@ void WindowKernel::emit_steps(Body& front, Body& back) {
 }
 
 void WindowKernel::emit_gradients(Body& front, const Group& group) {
-  if (p_.maximum && !from_indices() && !along_x_)
-    find_winners(winners_, group, {0, tap_rows(), 0, width()}, [&](int64_t row, int64_t tap) {
-      mov(rdx, slot(static_cast<size_t>(row)));
-      return cells_at(p_.in[0], tap, 0);
-    });
+  const Taps taps{0, tap_rows(), 0, width()};
+  const auto place = [&](int64_t row, int64_t tap) {
+    mov(rdx, slot(static_cast<size_t>(row)));
+    return cells_at(p_.in[0], tap, 0);
+  };
+  const bool searches = p_.maximum && !from_indices(), together = searches && !along_x_ && !keeps();
+  if (together) find_winners(winners_, group, taps, place);
   for (int v = 0; v < group.vectors; ++v) {
     if (from_indices()) load_winner(group, v);
-    if (p_.maximum && !from_indices() && along_x_) find_winner(group, v);
-    const Xmm gradient = vec(gradients_ + v);
-    emit_gradient(front, gradient,
+    if (searches && along_x_) find_winner(group, v);
+    if (searches && keeps()) find_channel_winner(winner(v), group, v, taps, place);
+    emit_gradient(front, gradient(v),
                   [&](Xmm dst, const PoolOperand& o, size_t k) { load_windows(dst, o, front_stream(k), group, v); });
     if (!p_.maximum && p_.weight != 1)
-      vmulps(gradient, gradient, pattern(everywhere(std::bit_cast<int32_t>(p_.weight))));
+      vmulps(gradient(v), gradient(v), pattern(everywhere(std::bit_cast<int32_t>(p_.weight))));
+    if (keeps()) keep_window(v);
   }
+}
+
+void WindowKernel::keep_window(int vector) {
+  if (p_.maximum) vmovaps(ptr[kept_winner(vector)], winner(vector));
+  vmovaps(ptr[kept_gradient(vector)], gradient(vector));
 }
 
 /// A row of cells of each window. A cell's vectors are stored one after the other, so that 16-bit results make whole
@@ -190,7 +200,7 @@ void WindowKernel::find_winner(const Group& group, int vector) {
     if (tap == 0) load_taps(group, row, vector);
     pick_tap(group, row, tap, vector);
   };
-  find_maximum(vec(winners_ + vector), {0, tap_rows(), 0, width()}, nullptr, load, tap_numbers());
+  find_maximum(winner(vector), {0, tap_rows(), 0, width()}, nullptr, load, tap_numbers());
 }
 
 /// The winner's name is how far its index is from that of the vector's first cell; no cell has that of a window that
@@ -199,18 +209,18 @@ void WindowKernel::load_winner(const Group& group, int vector) {
   const PoolOperand& indices = p_.in[static_cast<size_t>(p_.indices)];
   const int each = bits_of(indices.dtype) / 8, count = group.count(vector);
   const int64_t before = vector * whole_;
-  const Xmm first = scratch(1), low(first.getIdx()), winner = vec(winners_ + vector);
+  const Xmm first = scratch(1), low(first.getIdx()), name = winner(vector);
   imul(rax, r9, static_cast<int>(p_.base.cell));
   add(rax, slot(1));
   add(rax, static_cast<int>(before * width() * p_.base.cell));
   vmovq(low, rax);
   indices.dtype == Dtype::s64 ? vpbroadcastq(first, low) : vpbroadcastd(first, low);
   mov(rdx, slot(0));
-  const NameRegisters names{winner.getIdx(), first.getIdx(), {scratch(2).getIdx(), scratch(3).getIdx()}};
+  const NameRegisters names{name.getIdx(), first.getIdx(), {scratch(2).getIdx(), scratch(3).getIdx()}};
   load_names(*this, indices.dtype, names, rdx + rcx * each + static_cast<int>(before * each), count);
   std::vector<bool> missing(static_cast<size_t>(lanes()));
   std::fill(missing.begin() + count, missing.end(), true);
-  set_lanes(winner, missing, -1);
+  set_lanes(name, missing, -1);
 }
 
 /// Along x: the row's source cells, which the taps are picked from, where there are registers for them.
@@ -297,6 +307,7 @@ void WindowKernel::count_found(const Xmm& equal) {
 
 /// What the windows give to vector `cell` of a row of their cells.
 void WindowKernel::select_gradient(const Xmm& dst, int64_t row, int64_t cell, int vector) {
+  if (keeps()) return select_kept(dst, row, cell, vector);
   const Xmm index = scratch(1);
   Xmm gradient = vec(gradients_ + vector), winner = vec(winners_ + vector);
   const bool once = spreads_once(), now = interleaved() && !once;
@@ -323,6 +334,15 @@ void WindowKernel::select_gradient(const Xmm& dst, int64_t row, int64_t cell, in
   count_found(own);
   if (now) spread(dst, gradient);
   vandps(dst, own, now ? dst : gradient);
+}
+
+void WindowKernel::select_kept(const Xmm& dst, int64_t row, int64_t cell, int vector) {
+  if (!p_.maximum) return vmovaps(dst, ptr[kept_gradient(vector)]);
+  const Xmm own = scratch(0);
+  vmovaps(own, ptr[kept_winner(vector)]);
+  vpcmpeqd(own, own, pattern(taps_of(row, cell)));
+  count_found(own);
+  vandps(dst, own, ptr[kept_gradient(vector)]);
 }
 
 void WindowKernel::load_windows(const Xmm& dst, const PoolOperand& o, size_t stream, const Group& group, int vector) {

@@ -47,6 +47,12 @@ class WindowKernel : private PoolCode {
 
  private:
   int vectors_together() const;
+  /// Whether winners and gradients are in the frame: AVX2 has no registers for those of several vectors.
+  bool keeps() const { return !wide() && together_ > 1; }
+  Xbyak::Xmm winner(int vector) const { return vec(winners_ + (keeps() ? 0 : vector)); }
+  Xbyak::Xmm gradient(int vector) const { return vec(gradients_ + (keeps() ? 0 : vector)); }
+  Xbyak::RegExp kept_winner(int vector) const { return kept_vector(vector); }
+  Xbyak::RegExp kept_gradient(int vector) const { return kept_vector(together_ + vector); }
   int64_t elements() const { return along_x_ ? p_.g.dst[2] * inner_ : p_.g.channels; }  ///< along the vectors
   void add_streams();
   void emit_steps(Body& front, Body& back);
@@ -55,11 +61,13 @@ class WindowKernel : private PoolCode {
   void emit_cell(Body& back, const Group& group, int64_t row, int64_t cell, int vector);
   void spread_winners(const Group& group);
   void find_winner(const Group& group, int vector);
+  void keep_window(int vector);
   void load_winner(const Group& group, int vector);
   void load_taps(const Group& group, int64_t row, int vector);
   void pick_tap(const Group& group, int64_t row, int64_t tap, int vector);
   void count_found(const Xbyak::Xmm& equal);
   void select_gradient(const Xbyak::Xmm& dst, int64_t row, int64_t cell, int vector);
+  void select_kept(const Xbyak::Xmm& dst, int64_t row, int64_t cell, int vector);
   void load_windows(const Xbyak::Xmm& dst, const PoolOperand& o, size_t stream, const Group& group, int vector);
   void load_cells(const Xbyak::Xmm& dst, const PoolOperand& o, size_t stream, const Group& group, int64_t cell,
                   int vector);

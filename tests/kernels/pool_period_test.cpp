@@ -7,8 +7,10 @@
 
 #include "kernels/jit/pool_plane_period.hpp"
 #include "kernels/jit/pool_window.hpp"
+#include "src/base/dtype.hpp"
 #include "src/base/text.hpp"
 #include "tests/support/kernel_run.hpp"
+#include "tests/support/large_results.hpp"
 #include "tests/support/maxima.hpp"
 
 namespace partita::test {
@@ -67,6 +69,23 @@ TEST(pool_period, expressions_are_computed_in_the_same_step) {
         expect_expressions_around(p, random, {.isa = isa, .threads = 1});
         if (testing::Test::HasFailure()) return;
       }
+}
+
+/// Channel-last.
+TEST(pool_period, cells_have_the_bits_of_stores_through_the_caches) {
+  expect_same_bits_of_seeds(8, [](Random& random, Dtype dtype, int64_t bytes) {
+    WindowSizes s;
+    s.channels = random.pick<int64_t>({16, 32, 48, 64, 160});
+    for (int i = 0; i < 2; ++i) {
+      s.kernel.push_back(random.whole(2, 4));
+      s.dilations.push_back(1);
+      s.strides.push_back(random.whole(1, 2));
+      s.pads.push_back(random.whole(0, 1));
+      s.spatial.push_back(24);
+    }
+    s.batch = bytes / (24 * 24 * s.channels * bits_of(dtype) / 8) + 2;
+    return maximum_gradient(dtype, s, /*channel_last=*/true);
+  });
 }
 
 TEST(pool_period, threads_change_no_byte) {

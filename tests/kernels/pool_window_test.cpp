@@ -194,6 +194,30 @@ TEST(pool_window, joined_rows_have_the_bits_of_stores_through_the_caches) {
   });
 }
 
+/// Channel-last, whole vectors and parts of them.
+TEST(pool_window, cells_have_the_bits_of_stores_through_the_caches) {
+  expect_same_bits_of_seeds(12, [](Random& random, Dtype dtype, int64_t bytes) {
+    const int64_t channels = random.pick<int64_t>({16, 32, 48, 64, 160}), kernel = random.whole(1, 3);
+    const int64_t narrow = 12, wide = narrow * kernel;
+    Geometry g;
+    for (int i = 0; i < 2; ++i) g.add({.wide = wide, .narrow = narrow, .kernel = kernel, .stride = kernel});
+    const bool maximum = random.coin();
+    Problem p = maximum ? problem_for(StepKind::max_pool_backward, OpKind::MaxPoolBackward)
+                        : problem_for(StepKind::pool_backward, OpKind::AvgPoolBackward);
+    p.attrs = window_attrs(g, /*channel_last=*/true);
+    p.attrs.set(Attr::kernel, g.kernel);
+    if (!maximum) p.attrs.set(Attr::exclude_pad, true);
+    const int64_t batch = bytes / (wide * wide * channels * bits_of(dtype) / 8) + 2;
+    p.in = {dense_desc(dtype, activation_dims(batch, channels, g.narrow, true))};
+    p.out = {dense_desc(dtype, activation_dims(batch, channels, g.wide, true))};
+    if (maximum)
+      p.in.insert(p.in.begin(), p.out[0]);
+    else if (random.coin())
+      add_and_store_twice(p);
+    return p;
+  });
+}
+
 /// Windows that overlap, leave cells out or hang over go another way.
 TEST(pool_window, other_windows_do_not_fit) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
