@@ -14,9 +14,7 @@ using dnnl::memory;
 bool is_narrow_integer(Dtype dtype) { return dtype == Dtype::s8 || dtype == Dtype::u8; }
 
 /// Elsewhere oneDNN adds products of 8-bit integers in pairs of 16 bits, which saturate, or halves weights before.
-bool sums_integers_exactly() {
-  return has_isa(dnnl::cpu_isa::avx512_core_vnni) || has_isa(dnnl::cpu_isa::avx2_vnni);
-}
+bool sums_integers_exactly() { return has_isa(dnnl::cpu_isa::avx512_core_vnni) || has_isa(dnnl::cpu_isa::avx2_vnni); }
 
 /// One number for all places.
 bool is_single(const TensorDesc& desc) {
