@@ -13,6 +13,8 @@ namespace {
 
 /// An operation's operands and its result.
 constexpr int kLeastRegisters = 4;
+/// What an operation reads itself costs less than what is moved for it.
+constexpr int kReadInPlace = 1, kMoved = 2;
 
 std::array<uint16_t, 3> operands_of(const Lane& lane) { return {lane.a, lane.b, lane.c}; }
 
@@ -35,7 +37,7 @@ struct Body::State {
   std::vector<size_t> used;   // of each value: uses that lie behind
   bool emitting = false;
   int slots = 0;
-  int traffic = 0;  ///< stores to slots, loads from there, and constants that are made anew
+  int traffic = 0;  ///< stores to slots, what is read from there, and constants that are read or made anew
   bool spilled = false;
 };
 
@@ -152,11 +154,14 @@ void Body::walk(State& s, Part part, const BodyHooks* hooks) const {
     s.held.clear();
     Xbyak::Xmm in[3] = {e_.vec(0), e_.vec(0), e_.vec(0)};
     const bool after_condition = i > 0 && is_condition(i - 1);
+    const int in_memory = from_memory(s, i);
     for (int k = after_condition ? 1 : 0; k < lane_operands(lane.op); ++k) {
+      if (k == in_memory) continue;
       const int value = operands_of(lane)[static_cast<size_t>(k)];
       in[k] = operand(s, value, i);
       s.held.push_back(value);
     }
+    if (in_memory >= 0) s.traffic += kReadInPlace;
     // What is read for the last time here leaves its register to the result.
     for (int value : s.held) {
       Place& p = s.place[static_cast<size_t>(value)];
@@ -172,19 +177,44 @@ void Body::walk(State& s, Part part, const BodyHooks* hooks) const {
       if (s.emitting) e_.compare(lane, in[0], in[1]);
       continue;
     }
+    const auto make_in = [&](const Xbyak::Xmm& dst) {
+      if (!s.emitting) return;
+      if (in_memory < 0) return make(i, dst, in, *hooks);
+      e_.compute(lane, dst, in, in_memory, memory(s, operands_of(lane)[static_cast<size_t>(in_memory)]));
+    };
     if (pinned_[i] >= 0) {
-      if (s.emitting) make(i, e_.vec(pinned_[i]), in, *hooks);
+      make_in(e_.vec(pinned_[i]));
       continue;
     }
     const int reg = take_register(s);
     s.place[i].reg = reg;
     s.value_in[static_cast<size_t>(reg)] = static_cast<int>(i);
     find_next(s, static_cast<int>(i), i);
-    if (s.emitting) make(i, e_.vec(reg), in, *hooks);
+    make_in(e_.vec(reg));
     if (home_[i] < 0) continue;
     s.place[i].slot = home_[i];
     if (s.emitting) e_.vmovups(e_.ptr[spill_ + home_[i] * 64], e_.vec(reg));
   }
+}
+
+/// A constant, a value of the row, or one that gave way and is not read again.
+int Body::from_memory(const State& s, size_t i) const {
+  const Lane& lane = code_[i];
+  if (takes_four_lanes(lane) || is_condition(i) || (i > 0 && is_condition(i - 1))) return -1;
+  for (int k = lane_operands(lane.op) - 1; k >= 0; --k) {
+    if (!e_.takes_memory(lane, k)) continue;
+    const auto value = operands_of(lane)[static_cast<size_t>(k)];
+    if (pinned_[value] >= 0 || s.place[value].reg >= 0) continue;
+    const auto reads = std::ranges::count(operands_of(lane), value);
+    const bool once = lane_operands(lane.op) == 3 ? reads == 1 : lane.a != lane.b;
+    if (once && (is_constant(value) || home_[value] >= 0 || uses_[value].back() == i)) return k;
+  }
+  return -1;
+}
+
+Xbyak::Address Body::memory(const State& s, int value) const {
+  if (is_constant(value)) return e_.everywhere(code_[static_cast<size_t>(value)].imm);
+  return e_.ptr[spill_ + s.place[static_cast<size_t>(value)].slot * 64];
 }
 
 void Body::make(size_t i, Xbyak::Xmm dst, const Xbyak::Xmm (&in)[3], const BodyHooks& hooks) const {
@@ -210,7 +240,7 @@ Xbyak::Xmm Body::operand(State& s, int value, size_t at) const {
     const int reg = take_register(s);
     p.reg = reg;
     s.value_in[static_cast<size_t>(reg)] = value;
-    ++s.traffic;
+    s.traffic += kMoved;
     if (s.emitting) {
       if (is_constant(value))
         e_.broadcast_bits(e_.vec(reg), code_[static_cast<size_t>(value)].imm);
@@ -250,7 +280,7 @@ int Body::take_register(State& s) const {
   s.spilled = true;
   if (!is_constant(value) && p.slot < 0) {
     p.slot = s.slots++;
-    ++s.traffic;
+    s.traffic += kMoved;
     if (s.emitting) e_.vmovups(e_.ptr[spill_ + p.slot * 64], e_.vec(victim));
   }
   p.reg = -1;

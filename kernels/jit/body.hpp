@@ -56,6 +56,9 @@ class Body {
   void find_row_values(const std::function<bool(int)>& repeats);
   int pin(const std::vector<int>& values);
   void walk(State& state, Part part, const BodyHooks* hooks) const;
+  /// Operand of operation `i` that is read from memory as it is computed; -1: none.
+  int from_memory(const State& state, size_t i) const;
+  Xbyak::Address memory(const State& state, int value) const;
   void make(size_t i, Xbyak::Xmm dst, const Xbyak::Xmm (&in)[3], const BodyHooks& hooks) const;
   int take_register(State& state) const;
   void find_next(State& state, int value, size_t at) const;

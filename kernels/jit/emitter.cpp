@@ -84,6 +84,70 @@ void Emitter::compare(Xmm dst, Xmm a, Xmm b, uint8_t predicate) {
 
 void Emitter::select(Xmm dst, Xmm yes, Xmm no) { vblendmps(dst | k2, no, yes); }
 
+bool Emitter::takes_memory(const Lane& lane, int k) const {
+  switch (lane.op) {
+    case LaneOp::add:
+    case LaneOp::mul:
+    case LaneOp::and_:
+    case LaneOp::or_:
+    case LaneOp::xor_:
+    case LaneOp::iadd:
+    case LaneOp::imul:
+    case LaneOp::imax:
+    case LaneOp::imin: return true;
+    case LaneOp::fma:
+    case LaneOp::fnma: return true;
+    case LaneOp::sub:
+    case LaneOp::div:
+    case LaneOp::andnot:
+    case LaneOp::isub: return k == 1;
+    case LaneOp::max:
+    case LaneOp::min: return k == 1 && !lane.flag;
+    case LaneOp::gt:
+    case LaneOp::ge:
+    case LaneOp::eq:
+    case LaneOp::igt:
+    case LaneOp::select: return k == 1 && !wide_;
+    default: return false;
+  }
+}
+
+void Emitter::compute(const Lane& lane, Xmm dst, const Xmm (&in)[3], int k, const Xbyak::Address& memory) {
+  const Xmm a = in[k == 0 ? 1 : 0];  // the other operand, or the other factor
+  switch (lane.op) {
+    case LaneOp::add: return vaddps(dst, a, memory);
+    case LaneOp::sub: return vsubps(dst, a, memory);
+    case LaneOp::mul: return vmulps(dst, a, memory);
+    case LaneOp::div: return vdivps(dst, a, memory);
+    case LaneOp::max: return vmaxps(dst, a, memory);
+    case LaneOp::min: return vminps(dst, a, memory);
+    case LaneOp::and_: return vandps(dst, a, memory);
+    case LaneOp::or_: return vorps(dst, a, memory);
+    case LaneOp::xor_: return vxorps(dst, a, memory);
+    case LaneOp::andnot: return vandnps(dst, a, memory);
+    case LaneOp::iadd: return vpaddd(dst, a, memory);
+    case LaneOp::isub: return vpsubd(dst, a, memory);
+    case LaneOp::imul: return vpmulld(dst, a, memory);
+    case LaneOp::imax: return vpmaxsd(dst, a, memory);
+    case LaneOp::imin: return vpminsd(dst, a, memory);
+    case LaneOp::gt:
+    case LaneOp::ge:
+    case LaneOp::eq: return vcmpps(dst, a, memory, predicate_of(lane.op));
+    case LaneOp::igt: return vpcmpgtd(dst, a, memory);
+    case LaneOp::select: return vblendvps(dst, in[2], memory, a);
+    default: break;
+  }
+  const bool negated = lane.op == LaneOp::fnma;
+  if (k == 2) {
+    const Xmm other = dst == in[1] ? a : in[1];
+    if (dst != a && dst != in[1]) vmovaps(dst, a);
+    return negated ? vfnmadd213ps(dst, other, memory) : vfmadd213ps(dst, other, memory);
+  }
+  if (dst == in[2]) return negated ? vfnmadd231ps(dst, a, memory) : vfmadd231ps(dst, a, memory);
+  if (dst != a) vmovaps(dst, a);
+  negated ? vfnmadd132ps(dst, in[2], memory) : vfmadd132ps(dst, in[2], memory);
+}
+
 void Emitter::compute(const Lane& lane, Xmm dst, Xmm a, Xmm b, Xmm c) {
   const auto imm = static_cast<uint8_t>(lane.imm);
   switch (lane.op) {

@@ -48,6 +48,10 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   void select(Xbyak::Xmm dst, Xbyak::Xmm yes, Xbyak::Xmm no);
   /// dst = op of a, b, c (registers). Not for load, store, skeleton, constant, index.
   void compute(const Lane& lane, Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, Xbyak::Xmm c);
+  /// Whether operand `k` of the operation may come from memory.
+  bool takes_memory(const Lane& lane, int k) const;
+  /// The same with operand `k` in memory; `in` are the others.
+  void compute(const Lane& lane, Xbyak::Xmm dst, const Xbyak::Xmm (&in)[3], int k, const Xbyak::Address& memory);
   /// dst = the f32 (or whatever) bits in every lane.
   void broadcast_bits(Xbyak::Xmm dst, int32_t bits);
 
@@ -90,6 +94,8 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   static bool stores(Dtype dtype);
   static bool casts(Dtype dtype);
 
+  /// The bits in every lane, as an instruction's last operand.
+  Xbyak::Address everywhere(int32_t bits);
   /// A whole vector of numbers, one a lane, as an instruction's last operand.
   Xbyak::Address pattern(const std::vector<int32_t>& numbers);
   /// Where the numbers 0, 1, 2, .. lie, one a lane.
@@ -105,8 +111,6 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
 
  private:
   Xbyak::Address constant(int32_t bits);
-  /// The bits in every lane, as an instruction's last operand.
-  Xbyak::Address everywhere(int32_t bits);
   void use_mask(int count);
   void load_same(Xbyak::Xmm dst, Dtype dtype, const Xbyak::RegExp& address);
   void widen(Xbyak::Xmm dst, Dtype dtype);
