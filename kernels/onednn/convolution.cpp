@@ -70,6 +70,15 @@ bool leaves_tiles_idle(const dnnl::primitive_desc_base& desc, const Target& targ
          name.find("ncsp_convolution:matmul") != std::string_view::npos && name.find("amx") == std::string_view::npos;
 }
 
+/// The gradient of weights with AVX2: images whose channels lie last take up to twice as long as blocks of channels,
+/// and where there are many channels, the copies take less.
+bool walks_channels_slowly(const dnnl::primitive_desc_base& desc, const Roles& roles, const Descs& asked) {
+  constexpr int64_t kManyChannels = 64;
+  const bool free = asked.wide.get_format_kind() == memory::format_kind::any &&
+                    asked.narrow.get_format_kind() == memory::format_kind::any;
+  return !free && roles.narrow.dims[1] >= kManyChannels && std::string_view(desc.impl_info_str()) == "jit:avx2";
+}
+
 /// Faults of oneDNN 3.7's brgemm kernel, found by the differential tests: groups with one input channel where some
 /// other axis is 1 too; with AMX, windows that move by more than one where there are only a
 /// few of them, and taps that meet padding only.
@@ -137,8 +146,7 @@ std::vector<Descs> wishes(const Roles& roles, const Descs& have) {
 
 template <class Describe>
 auto fastest(const Roles& roles, const Windows& windows, const Descs& have, const Target& target,
-             const Describe& describe)
-    -> decltype(describe(have)) {
+             const Describe& describe) -> decltype(describe(have)) {
   decltype(describe(have)) slow;
   for (const Descs& layouts : wishes(roles, have)) {
     auto desc = first_sound(roles, windows, layouts, describe);
@@ -295,10 +303,11 @@ const char* plan_convolution_backward_weights(const Problem& problem, const Targ
   if (roles.wide.dtype != Dtype::f32 && !(w.each_tap_has_a_cell && w.steps_stay_inside)) return kUnusualWindows;
   const auto attr = math_attr(target);
   const auto hint = forward_desc(free_descs(have), {}, w, attr, prop_kind::forward_training, false);
+  using Desc = dnnl::convolution_backward_weights::primitive_desc;
   const auto desc = fastest(roles, w, have, target, [&](const Descs& d) {
-    return dnnl::convolution_backward_weights::primitive_desc(cpu_engine(), dnnl::algorithm::convolution_direct, d.wide,
-                                                              d.weights, d.narrow, w.strides, w.dilations, w.begin,
-                                                              w.end, hint, attr, kAllowEmpty);
+    Desc made(cpu_engine(), dnnl::algorithm::convolution_direct, d.wide, d.weights, d.narrow, w.strides, w.dilations,
+              w.begin, w.end, hint, attr, kAllowEmpty);
+    return made && walks_channels_slowly(made, roles, d) ? Desc() : made;
   });
   if (!desc) return kNoPrimitive;
   run.add(desc,
