@@ -24,6 +24,28 @@ uint8_t predicate_of(LaneOp op) {
   }
 }
 
+/// Operations of two vectors that are one instruction; false for all others.
+bool emit_pair(Emitter& e, LaneOp op, const Xmm& dst, const Xmm& a, const Xbyak::Operand& b) {
+  switch (op) {
+    case LaneOp::add: return e.vaddps(dst, a, b), true;
+    case LaneOp::sub: return e.vsubps(dst, a, b), true;
+    case LaneOp::mul: return e.vmulps(dst, a, b), true;
+    case LaneOp::div: return e.vdivps(dst, a, b), true;
+    case LaneOp::max: return e.vmaxps(dst, a, b), true;
+    case LaneOp::min: return e.vminps(dst, a, b), true;
+    case LaneOp::and_: return e.vandps(dst, a, b), true;
+    case LaneOp::or_: return e.vorps(dst, a, b), true;
+    case LaneOp::xor_: return e.vxorps(dst, a, b), true;
+    case LaneOp::andnot: return e.vandnps(dst, a, b), true;
+    case LaneOp::iadd: return e.vpaddd(dst, a, b), true;
+    case LaneOp::isub: return e.vpsubd(dst, a, b), true;
+    case LaneOp::imul: return e.vpmulld(dst, a, b), true;
+    case LaneOp::imax: return e.vpmaxsd(dst, a, b), true;
+    case LaneOp::imin: return e.vpminsd(dst, a, b), true;
+    default: return false;
+  }
+}
+
 }  // namespace
 
 Xbyak::Address Emitter::constant(int32_t bits) { return ptr[rip + constants_[bits]]; }
@@ -94,7 +116,7 @@ bool Emitter::takes_memory(const Lane& lane, int k) const {
     case LaneOp::iadd:
     case LaneOp::imul:
     case LaneOp::imax:
-    case LaneOp::imin: return true;
+    case LaneOp::imin:
     case LaneOp::fma:
     case LaneOp::fnma: return true;
     case LaneOp::sub:
@@ -114,22 +136,8 @@ bool Emitter::takes_memory(const Lane& lane, int k) const {
 
 void Emitter::compute(const Lane& lane, Xmm dst, const Xmm (&in)[3], int k, const Xbyak::Address& memory) {
   const Xmm a = in[k == 0 ? 1 : 0];  // the other operand, or the other factor
+  if (emit_pair(*this, lane.op, dst, a, memory)) return;
   switch (lane.op) {
-    case LaneOp::add: return vaddps(dst, a, memory);
-    case LaneOp::sub: return vsubps(dst, a, memory);
-    case LaneOp::mul: return vmulps(dst, a, memory);
-    case LaneOp::div: return vdivps(dst, a, memory);
-    case LaneOp::max: return vmaxps(dst, a, memory);
-    case LaneOp::min: return vminps(dst, a, memory);
-    case LaneOp::and_: return vandps(dst, a, memory);
-    case LaneOp::or_: return vorps(dst, a, memory);
-    case LaneOp::xor_: return vxorps(dst, a, memory);
-    case LaneOp::andnot: return vandnps(dst, a, memory);
-    case LaneOp::iadd: return vpaddd(dst, a, memory);
-    case LaneOp::isub: return vpsubd(dst, a, memory);
-    case LaneOp::imul: return vpmulld(dst, a, memory);
-    case LaneOp::imax: return vpmaxsd(dst, a, memory);
-    case LaneOp::imin: return vpminsd(dst, a, memory);
     case LaneOp::gt:
     case LaneOp::ge:
     case LaneOp::eq: return vcmpps(dst, a, memory, predicate_of(lane.op));
@@ -150,13 +158,11 @@ void Emitter::compute(const Lane& lane, Xmm dst, const Xmm (&in)[3], int k, cons
 
 void Emitter::compute(const Lane& lane, Xmm dst, Xmm a, Xmm b, Xmm c) {
   const auto imm = static_cast<uint8_t>(lane.imm);
+  const bool folds = (lane.op == LaneOp::max || lane.op == LaneOp::min) && lane.flag;
+  if (!folds && emit_pair(*this, lane.op, dst, a, b)) return;
   switch (lane.op) {
-    case LaneOp::add: return vaddps(dst, a, b);
-    case LaneOp::sub: return vsubps(dst, a, b);
-    case LaneOp::mul: return vmulps(dst, a, b);
-    case LaneOp::div: return vdivps(dst, a, b);
-    case LaneOp::max: return lane.flag ? fold_pair(dst, a, b, Fold::max) : vmaxps(dst, a, b);
-    case LaneOp::min: return lane.flag ? fold_pair(dst, a, b, Fold::min) : vminps(dst, a, b);
+    case LaneOp::max: return fold_pair(dst, a, b, Fold::max);
+    case LaneOp::min: return fold_pair(dst, a, b, Fold::min);
     case LaneOp::sqrt: return vsqrtps(dst, a);
     case LaneOp::fma:
       if (dst == a) return vfmadd213ps(dst, b, c);
@@ -170,10 +176,6 @@ void Emitter::compute(const Lane& lane, Xmm dst, Xmm a, Xmm b, Xmm c) {
       return vfnmadd231ps(dst, a, b);
     case LaneOp::round: return wide_ ? vrndscaleps(dst, a, kNearestEven) : vroundps(dst, a, kNearestEven);
     case LaneOp::floor: return wide_ ? vrndscaleps(dst, a, kDown) : vroundps(dst, a, kDown);
-    case LaneOp::and_: return vandps(dst, a, b);
-    case LaneOp::or_: return vorps(dst, a, b);
-    case LaneOp::xor_: return vxorps(dst, a, b);
-    case LaneOp::andnot: return vandnps(dst, a, b);
     case LaneOp::gt:
     case LaneOp::ge:
     case LaneOp::eq:
@@ -182,11 +184,6 @@ void Emitter::compute(const Lane& lane, Xmm dst, Xmm a, Xmm b, Xmm c) {
       if (!wide_) return vblendvps(dst, c, b, a);
       vpmovd2m(k2, a);
       return select(dst, b, c);
-    case LaneOp::iadd: return vpaddd(dst, a, b);
-    case LaneOp::isub: return vpsubd(dst, a, b);
-    case LaneOp::imul: return vpmulld(dst, a, b);
-    case LaneOp::imax: return vpmaxsd(dst, a, b);
-    case LaneOp::imin: return vpminsd(dst, a, b);
     case LaneOp::igt:
       if (!wide_) return vpcmpgtd(dst, a, b);
       compare(lane, a, b);
@@ -208,6 +205,19 @@ void Emitter::compute(const Lane& lane, Xmm dst, Xmm a, Xmm b, Xmm c) {
       if (imm == 0) return vbroadcastss(dst, low(a));
       vpshufd(low(dst), low(a), static_cast<uint8_t>(imm * 0x55));
       return vbroadcastss(dst, low(dst));
+    case LaneOp::add:
+    case LaneOp::sub:
+    case LaneOp::mul:
+    case LaneOp::div:
+    case LaneOp::and_:
+    case LaneOp::or_:
+    case LaneOp::xor_:
+    case LaneOp::andnot:
+    case LaneOp::iadd:
+    case LaneOp::isub:
+    case LaneOp::imul:
+    case LaneOp::imax:
+    case LaneOp::imin:
     case LaneOp::load:
     case LaneOp::store:
     case LaneOp::skeleton:
