@@ -27,4 +27,26 @@ std::vector<ExprBuilder::Value> Transplant::run() {
   return value;
 }
 
+Expr without_unused(const Expr& back) {
+  const std::vector<Instr>& code = back.code;
+  std::vector<bool> needed(code.size(), false);
+  for (size_t i = code.size(); i-- > 0;) {
+    needed[i] = needed[i] || writes(code[i].op);
+    const uint16_t operands[] = {code[i].a, code[i].b, code[i].c};
+    for (int k = 0; needed[i] && k < operand_count(code[i].op); ++k) needed[operands[k]] = true;
+  }
+  Expr made;
+  std::vector<uint16_t> place(code.size(), 0);
+  for (size_t i = 0; i < code.size(); ++i) {
+    if (!needed[i]) continue;
+    Instr in = code[i];
+    in.a = place[in.a];
+    in.b = place[in.b];
+    in.c = place[in.c];
+    place[i] = static_cast<uint16_t>(made.code.size());
+    made.code.push_back(in);
+  }
+  return made;
+}
+
 }  // namespace partita

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transplant: copies an expression into another one, with operands moved and chosen loads replaced by values.
+// Transplant: copies an expression into another one, with operands moved and chosen loads replaced by values; and
+// what an expression does not need.
 #pragma once
 
 #include <utility>
@@ -25,5 +26,8 @@ class Transplant {
   std::vector<Instr> code_;
   ExprBuilder builder_;
 };
+
+/// The same instructions without those that no store and no fold needs.
+Expr without_unused(const Expr& back);
 
 }  // namespace partita

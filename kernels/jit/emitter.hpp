@@ -83,6 +83,8 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   void fold_rows_to_memory(int acc, Fold fold, const Xbyak::RegExp& address);
   /// The `count` f32 at `address` = fold(themselves, value). Uses all scratch.
   void fold_to_memory(Xbyak::Xmm value, Fold fold, const Xbyak::RegExp& address, int count);
+  /// The same where there is memory for a whole vector, which is quicker to read again.
+  void fold_to_slot(Xbyak::Xmm value, Fold fold, const Xbyak::RegExp& address, int count);
   /// Loads or stores `count` elements of 1, 2 or 4 bytes as they are, one a lane: loads fill up with zeros, stores drop
   /// the upper bytes. Stores use scratch 3; `streaming` as above.
   void load_bytes(Xbyak::Xmm dst, int bytes, const Xbyak::RegExp& address, int count);

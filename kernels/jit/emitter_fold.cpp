@@ -134,4 +134,11 @@ void Emitter::fold_to_memory(Xmm value, Fold fold, const RegExp& address, int co
   store_bytes(so_far, 4, address, count, false);
 }
 
+void Emitter::fold_to_slot(Xmm value, Fold fold, const RegExp& address, int count) {
+  const Xmm so_far = scratch(2);
+  vmovups(so_far, ptr[address]);
+  fold_into(so_far, value, fold, count);
+  vmovups(ptr[address], so_far);
+}
+
 }  // namespace partita::jit

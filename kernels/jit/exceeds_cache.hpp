@@ -11,10 +11,16 @@
 
 namespace partita::jit {
 
-/// Whether the results, or the memory that they are parts of, exceed their share of the last-level cache.
+/// Whether the results, or the memory that they are parts of, exceed their share of the last-level cache. What is
+/// folded repeats along axes.
 inline bool exceeds_cache(const Problem& problem) {
   int64_t bytes = 0;
-  for (const TensorDesc& desc : problem.out) bytes += elements(desc.dims) * bits_of(desc.dtype) / 8;
+  for (const TensorDesc& desc : problem.out) {
+    int64_t places = 1;
+    for (int d = 0; d < desc.dims.size(); ++d)
+      places *= desc.strides[d] != 0 ? desc.dims[d] : std::min<int64_t>(desc.dims[d], 1);
+    bytes += places * bits_of(desc.dtype) / 8;
+  }
   return leaves_the_caches(std::max(bytes, problem.result_bytes));
 }
 

@@ -376,6 +376,10 @@ void AverageFirstKernel::emit_cells(Body& back, int64_t vector, bool last, int c
   hooks.store = [&](Xmm value, const Lane& lane) {
     const auto k = static_cast<size_t>(lane.imm);
     if (joined_) return joined_->emit_store(k, value, lane.flag, vector, last, count);
+    if (p_.out[k].fold != Fold::none) {
+      mov(rdx, slot(p_.back_in.size() + k));
+      return fold_to_slot(value, p_.out[k].fold, rdx, count);
+    }
     const auto to = place(p_.back_in.size() + k);
     store(value, p_.out[k].dtype, lane.flag, to, count, stores_ == AverageFirstStores::streaming && count == lanes());
   };

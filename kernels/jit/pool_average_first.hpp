@@ -2,12 +2,14 @@
 // Gradients of average poolings, channel-first: row after row of cells from the sums of the rows of windows over them.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
 #include "kernels/jit/average_plan.hpp"
 #include "kernels/jit/body.hpp"
 #include "kernels/jit/joined_stores.hpp"
+#include "kernels/jit/pool_folds.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/thread_scratch.hpp"
 
@@ -98,7 +100,7 @@ class AverageFirstPool {
   AverageFirstPool(const AverageFirstPool&) = delete;
   AverageFirstPool& operator=(const AverageFirstPool&) = delete;
 
-  size_t scratch_bytes() const { return sums_.bytes(); }
+  size_t scratch_bytes() const { return std::max(sums_.bytes(), folds_.scratch_bytes()); }
   Status operator()(const RunArgs& args) const;
 
  private:
@@ -117,6 +119,7 @@ class AverageFirstPool {
   ColumnBlock block_;           // all cells
   int64_t lanes_, sums_bytes_;  // the latter for all rows of sums
   ThreadScratch sums_;
+  PoolFolds folds_;
   int64_t planes_ = 1;  // of a call
   std::vector<Rows> rows_;
   std::vector<float> column_weights_;

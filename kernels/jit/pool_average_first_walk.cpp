@@ -45,6 +45,7 @@ AverageFirstPool::AverageFirstPool(const Problem& problem, const Target& target)
   element_bytes_ = bits_of(p_.out[0].dtype) / 8;
   together_ = JoinedStores::together(target.isa, element_bytes_);
   make_rows();
+  folds_ = {problem, p_, target, p_.g.batch * p_.g.channels * std::ssize(rows_), sums_.bytes()};
   kernel_ = std::make_unique<const AverageFirstKernel>(target.isa, p_, problem, AverageFirstStores::plain);
   if (!exceeds_cache(problem)) return;
   joined_ = !aligned_rows();
@@ -56,7 +57,9 @@ AverageFirstPool::AverageFirstPool(const Problem& problem, const Target& target)
 void AverageFirstPool::make_rows() {
   const int64_t width = p_.g.src[2], rows = p_.rows();
   const int64_t together = even_part(rows, std::max<int64_t>(1, kUnitElements / width));
-  if (together >= rows) planes_ = std::clamp<int64_t>(kUnitElements / (rows * width), 1, p_.g.channels);
+  // What is folded of a plane is one number.
+  if (together >= rows && !p_.has_folds())
+    planes_ = std::clamp<int64_t>(kUnitElements / (rows * width), 1, p_.g.channels);
   const auto windows = [](const RowCover& c) { return std::pair(c.z, c.y); };  // whichever of their taps the row is
   for (int64_t first = 0; first < rows; first += together) {
     Rows made{first, std::min(together, rows - first), 0, {}};
@@ -96,16 +99,20 @@ Status AverageFirstPool::operator()(const RunArgs& args) const {
   const bool streaming = streaming_ && outputs_aligned(args);
   const int64_t blocks = std::ssize(rows_), tiles = (p_.g.channels + planes_ - 1) / planes_;
   const auto part = [&](int64_t begin, int64_t end, int number) {
+    const PoolFolds::Part folds(folds_, args, number);
     std::byte* sums = sums_.share(args.scratch, number);
     fill_words(sums, sums_bytes_, 0.0f);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t c = i / blocks % tiles * planes_;
-      run(args, rows_[static_cast<size_t>(i % blocks)], i / blocks / tiles, c, std::min(planes_, p_.g.channels - c),
-          streaming, sums);
+      folds.unit(i, [&](const RunArgs& to) {
+        run(to, rows_[static_cast<size_t>(i % blocks)], i / blocks / tiles, c, std::min(planes_, p_.g.channels - c),
+            streaming, sums);
+      });
     }
     if (streaming) end_streaming();
   };
   parallel_for(p_.g.batch * tiles * blocks, rows_[0].count * planes_ * p_.g.src[2], part, threads_);
+  folds_.finish(args);
   return {};
 }
 

@@ -289,10 +289,12 @@ void AverageLastKernel::emit_cell(Body& back, const std::vector<int64_t>& column
     hooks.skeleton = [&](Xmm dst) { vmovaps(dst, vec(v)); };
     hooks.store = [&](Xmm value, const Lane& lane) {
       const auto k = static_cast<size_t>(lane.imm);
-      const Dtype dtype = p_.out[k].dtype;
-      const int each = bits_of(dtype) / 8;
+      const PoolOperand& o = p_.out[k];
+      const int each = bits_of(o.dtype) / 8;
+      const auto to = rdx + rcx * each + v * lanes() * each;
       to_cell(p_.back_in.size() + k);
-      store(value, dtype, lane.flag, rdx + rcx * each + v * lanes() * each, count, streaming_ && count == lanes());
+      if (o.fold != Fold::none) return fold_to_slot(value, o.fold, to, count);
+      store(value, o.dtype, lane.flag, to, count, streaming_ && count == lanes());
     };
     back.emit(hooks);
   }
@@ -362,6 +364,7 @@ AverageLastPool::AverageLastPool(const Problem& problem, const Target& target)
   record_bytes_ = aligned(together_ * AverageLastKernel::row_bytes(p_));
   table_bytes_ = aligned(static_cast<int64_t>(covers * p_.front_in.size() * sizeof(void*)));
   scratch_ = {threads_, record_bytes_ + together_ * (table_bytes_ + column_bytes_)};
+  folds_ = {problem, p_, target, std::ssize(blocks_) * calls(), scratch_.bytes()};
   kernel_ = std::make_unique<const AverageLastKernel>(target.isa, p_, problem, false);
   const int lanes = lanes_of(target.isa);
   // Cells follow each other, so whole vectors make whole cache lines.
@@ -375,17 +378,21 @@ AverageLastPool::AverageLastPool(const Problem& problem, const Target& target)
 
 Status AverageLastPool::operator()(const RunArgs& args) const {
   const bool streaming = streaming_ && outputs_aligned(args);
-  const int64_t rows = p_.g.batch * p_.rows(), calls = (rows + together_ - 1) / together_;
+  const int64_t rows = p_.g.batch * p_.rows(), calls = this->calls();
   const auto part = [&](int64_t begin, int64_t end, int number) {
+    const PoolFolds::Part folds(folds_, args, number);
     std::byte* scratch = scratch_.share(args.scratch, number);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = i % calls * together_;
-      run(args, streaming ? *streaming_ : *kernel_, blocks_[static_cast<size_t>(i / calls)], first,
-          std::min(together_, rows - first), scratch);
+      folds.unit(i, [&](const RunArgs& to) {
+        run(to, streaming ? *streaming_ : *kernel_, blocks_[static_cast<size_t>(i / calls)], first,
+            std::min(together_, rows - first), scratch);
+      });
     }
     if (streaming) end_streaming();
   };
   parallel_for(std::ssize(blocks_) * calls, blocks_[0].cells * p_.g.channels * together_, part, threads_);
+  folds_.finish(args);
   return {};
 }
 

@@ -3,10 +3,12 @@
 // it made on the way.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 
 #include "kernels/jit/average_plan.hpp"
 #include "kernels/jit/body.hpp"
+#include "kernels/jit/pool_folds.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/thread_scratch.hpp"
 
@@ -87,7 +89,7 @@ class AverageLastPool {
   AverageLastPool(const AverageLastPool&) = delete;
   AverageLastPool& operator=(const AverageLastPool&) = delete;
 
-  size_t scratch_bytes() const { return scratch_.bytes(); }
+  size_t scratch_bytes() const { return std::max(scratch_.bytes(), folds_.scratch_bytes()); }
   Status operator()(const RunArgs& args) const;
 
  private:
@@ -96,6 +98,7 @@ class AverageLastPool {
     std::vector<RowCover> covers;
     std::vector<float> weights;
   };
+  int64_t calls() const { return (p_.g.batch * p_.rows() + together_ - 1) / together_; }  ///< of a block
   void run(const RunArgs& args, const AverageLastKernel& kernel, const ColumnBlock& block, int64_t first, int64_t count,
            std::byte* scratch) const;
   void place_row(const RunArgs& args, const ColumnBlock& block, int64_t row, std::byte* scratch,
@@ -110,6 +113,7 @@ class AverageLastPool {
   int64_t together_ = 1;  // rows of a call
   int64_t record_bytes_ = 0, table_bytes_ = 0, column_bytes_ = 0;
   ThreadScratch scratch_;
+  PoolFolds folds_;
   std::unique_ptr<const AverageLastKernel> kernel_, streaming_;
 };
 

@@ -288,6 +288,10 @@ BodyHooks AveragePlaneKernel::back_hooks(int vector, int count, bool end) {
   hooks.store = [this, place, vector, count, end](Xmm value, const Lane& lane) {
     const auto k = static_cast<size_t>(lane.imm);
     if (joined_) return joined_->emit_store(k, value, lane.flag, vector, end, count);
+    if (p_.out[k].fold != Fold::none) {
+      mov(rdx, slot(p_.back_in.size() + k));
+      return fold_to_slot(value, p_.out[k].fold, rdx, count);
+    }
     store(value, p_.out[k].dtype, lane.flag, place(p_.back_in.size() + k), count,
           stores_ == Stores::streaming && count == lanes());
   };

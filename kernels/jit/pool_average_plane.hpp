@@ -4,6 +4,7 @@
 // another row; sums along y those of the plane moved by some rows.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "kernels/jit/average_plan.hpp"
 #include "kernels/jit/body.hpp"
 #include "kernels/jit/joined_stores.hpp"
+#include "kernels/jit/pool_folds.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/thread_scratch.hpp"
 
@@ -118,7 +120,7 @@ class AveragePlanePool {
   AveragePlanePool(const AveragePlanePool&) = delete;
   AveragePlanePool& operator=(const AveragePlanePool&) = delete;
 
-  size_t scratch_bytes() const { return sums_.bytes(); }
+  size_t scratch_bytes() const { return std::max(sums_.bytes(), folds_.scratch_bytes()); }
   Status operator()(const RunArgs& args) const;
 
  private:
@@ -129,6 +131,7 @@ class AveragePlanePool {
   int threads_;
   int64_t sums_bytes_;
   ThreadScratch sums_;
+  PoolFolds folds_;
   int64_t planes_ = 1;  // of a call
   std::vector<std::byte> inside_;
   std::unique_ptr<const AveragePlaneKernel> kernel_, streaming_;

@@ -72,7 +72,7 @@ bool AveragePlanePool::fits(const Problem& problem) {
     return walks(o) || (o.x == 0 && o.y == 0);
   };
   return std::ranges::all_of(p.front_in, reads) && std::ranges::all_of(p.back_in, reads) &&
-         std::ranges::all_of(p.out, walks);
+         std::ranges::all_of(p.out, [&](const PoolOperand& o) { return o.fold != Fold::none || walks(o); });
 }
 
 AveragePlanePool::AveragePlanePool(const Problem& problem, const Target& target)
@@ -84,7 +84,9 @@ AveragePlanePool::AveragePlanePool(const Problem& problem, const Target& target)
   if (!p_.weights.empty()) p_.weights.resize(static_cast<size_t>(p_.size() + kMostLanes), 0.0f);
   element_bytes_ = bits_of(p_.out[0].dtype) / 8;
   together_ = JoinedStores::together(target.isa, element_bytes_);
-  planes_ = std::clamp<int64_t>(kUnitElements / p_.size(), 1, p_.g.channels);
+  // What is folded of a plane is one number.
+  if (!p_.has_folds()) planes_ = std::clamp<int64_t>(kUnitElements / p_.size(), 1, p_.g.channels);
+  folds_ = {problem, p_, target, p_.g.batch * p_.g.channels, sums_.bytes()};
   make_inside();
   using Stores = AveragePlaneKernel::Stores;
   kernel_ = std::make_unique<const AveragePlaneKernel>(target.isa, p_, problem, Stores::plain);
@@ -114,15 +116,18 @@ Status AveragePlanePool::operator()(const RunArgs& args) const {
   const bool streaming = streaming_ && outputs_aligned(args);
   const int64_t calls = (p_.g.channels + planes_ - 1) / planes_;
   const auto part = [&](int64_t begin, int64_t end, int number) {
+    const PoolFolds::Part folds(folds_, args, number);
     std::byte* sums = sums_.share(args.scratch, number);
     fill_words(sums, sums_bytes_, 0.0f);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t c = i % calls * planes_;
-      run(args, i / calls, c, std::min(planes_, p_.g.channels - c), streaming, sums);
+      folds.unit(
+          i, [&](const RunArgs& to) { run(to, i / calls, c, std::min(planes_, p_.g.channels - c), streaming, sums); });
     }
     if (streaming) end_streaming();
   };
   parallel_for(p_.g.batch * calls, planes_ * p_.size(), part, threads_);
+  folds_.finish(args);
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include "kernels/jit/pool_average_plane.hpp"
 #include "kernels/jit/pool_channel_first.hpp"
 #include "kernels/jit/pool_channel_last.hpp"
+#include "kernels/jit/pool_folds.hpp"
 #include "kernels/jit/pool_period.hpp"
 #include "kernels/jit/pool_plane_period.hpp"
 #include "kernels/jit/pool_window.hpp"
@@ -38,6 +39,15 @@ const char* refuse_windows(const PoolPlan& plan) {
   return nullptr;
 }
 
+/// Null where there are no folds, or the walk that is chosen takes them.
+const char* refuse_folds_of(const PoolPlan& plan, const Problem& p, const Target& target) {
+  if (!plan.has_folds()) return nullptr;
+  if (const char* reason = PoolFolds::refuse(p)) return reason;
+  const bool takes = WindowPool::fits(p, target) || PlanePeriodPool::fits(p, target) || PeriodPool::fits(p) ||
+                     AverageLastPool::fits(p) || AveragePlanePool::fits(p) || AverageFirstPool::fits(p);
+  return takes ? nullptr : "nothing folds what windows like these make";
+}
+
 }  // namespace
 
 const char* refuse_pool_backward(const Problem& p, const Target& target) {
@@ -49,6 +59,7 @@ const char* refuse_pool_backward(const Problem& p, const Target& target) {
   for (const TensorDesc& desc : p.out)
     if (!Emitter::stores(desc.dtype)) return "a result's type has no generated conversion";
   if (const char* reason = refuse_windows(plan)) return reason;
+  if (const char* reason = refuse_folds_of(plan, p, target)) return reason;
   return PoolStages::refuse(plan);
 }
 

@@ -36,7 +36,8 @@ PeriodPool::PeriodPool(const Problem& problem, const Target& target)
     : p_(problem),
       threads_(std::max(1, target.threads)),
       row_bytes_(aligned(periods_of(p_, 2) * PeriodKernel::window_bytes(p_, target.isa))),
-      kept_(threads_, reach() * row_bytes_) {
+      kept_(threads_, reach() * row_bytes_),
+      folds_(problem, p_, target, p_.g.batch * p_.g.src[0] * periods_of(p_, 1), kept_.bytes()) {
   const bool streams = exceeds_cache(problem) && p_.streams_cells(target.isa);
   std::vector<std::pair<PeriodPart, Row>> made;
   for (int64_t period = 0; period < periods_of(p_, 1); ++period) {
@@ -63,17 +64,21 @@ Status PeriodPool::operator()(const RunArgs& args) const {
   const bool streams = outputs_aligned(args);
   const int64_t periods = std::ssize(rows_);
   const auto part = [&](int64_t begin, int64_t end, int number) {
+    const PoolFolds::Part folds(folds_, args, number);
     std::byte* kept = kept_.share(args.scratch, number);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t plane = i / periods, period = i % periods;
       for (int64_t above = std::max<int64_t>(0, period - reach() + 1); i == begin && above < period; ++above)
         if (const auto& search = rows_[static_cast<size_t>(above)].search) run(args, *search, plane, above, kept);
       const Row& row = rows_[static_cast<size_t>(period)];
-      run(args, streams && row.streaming ? *row.streaming : *row.plain, plane, period, kept);
+      folds.unit(i, [&](const RunArgs& to) {
+        run(to, streams && row.streaming ? *row.streaming : *row.plain, plane, period, kept);
+      });
     }
     if (streams && rows_[0].streaming) end_streaming();
   };
   parallel_for(p_.g.batch * p_.g.src[0] * periods, p_.g.strides[1] * p_.g.src[2] * p_.g.channels, part, threads_);
+  folds_.finish(args);
   return {};
 }
 

@@ -2,8 +2,10 @@
 // Gradients of maximum poolings, channel-last, whose windows may overlap, leave cells out or hang over the border.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 
+#include "kernels/jit/pool_folds.hpp"
 #include "kernels/jit/pool_period_kernel.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/thread_scratch.hpp"
@@ -19,7 +21,7 @@ class PeriodPool {
   PeriodPool(const Problem& problem, const Target& target);
   PeriodPool(const PeriodPool&) = delete;
   PeriodPool& operator=(const PeriodPool&) = delete;
-  size_t scratch_bytes() const { return kept_.bytes(); }
+  size_t scratch_bytes() const { return std::max(kept_.bytes(), folds_.scratch_bytes()); }
   Status operator()(const RunArgs& args) const;
 
  private:
@@ -33,6 +35,7 @@ class PeriodPool {
   int threads_;
   int64_t row_bytes_;  // of a row of windows
   ThreadScratch kept_;
+  PoolFolds folds_;
   std::vector<Row> rows_;
 };
 

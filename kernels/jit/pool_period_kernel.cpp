@@ -172,6 +172,7 @@ void PeriodKernel::emit_cell(Body& back, const PeriodPart& columns, const Group&
     const auto k = static_cast<size_t>(lane.imm);
     const PoolOperand& o = p_.out[k];
     mov(rdx, slot(out_stream(row, k)));
+    if (o.fold != Fold::none) return fold_to_slot(value, o.fold, place(o, column, vector), group.count(vector));
     store(value, o.dtype, lane.flag, place(o, column, vector), group.count(vector),
           streaming_ && group.count(vector) == lanes());
   };

@@ -8,6 +8,7 @@
 
 #include "kernels/jit/joined_stores.hpp"
 #include "kernels/jit/pool_walk.hpp"
+#include "kernels/loop/fold_plan.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 
@@ -26,8 +27,12 @@ PoolOperand pool_operand(const TensorDesc& desc, bool channel_last) {
   const auto spatial = [&](int from_end) {
     return axes > from_end ? stride((channel_last ? axes : axes + 1) - from_end) : 0;
   };
-  return {desc.dtype, desc.offset * each, stride(0), stride(channel_last ? axes + 1 : 1),
-          spatial(2), spatial(1),         spatial(0)};
+  return {desc.dtype, desc.offset * each, stride(0),  stride(channel_last ? axes + 1 : 1),
+          spatial(2), spatial(1),         spatial(0), Fold::none};
+}
+
+PoolOperand fold_slot(Fold fold, bool channel_last) {
+  return {.dtype = Dtype::f32, .c = channel_last ? int64_t{sizeof(float)} : 0, .fold = fold};
 }
 
 /// True where all windows with a valid cell weigh the same along the axis; `weight` becomes their weight.
@@ -55,8 +60,9 @@ bool rows_follow(Isa isa, const std::vector<PoolOperand>& out, int64_t row, int6
   const int64_t each = bits_of(first.dtype) / 8, vector = JoinedStores::together(isa, each) * each;
   if (each == 1 || out.size() > JoinedStores::most_outputs(isa)) return false;
   return std::ranges::all_of(out, [&](const PoolOperand& o) {
-    return bits_of(o.dtype) / 8 == each && (rows == 1 || o.y == row * each) && (!planes || o.c == rows * row * each) &&
-           o.offset % vector == first.offset % vector && o.n == first.n && o.c == first.c && o.z == first.z;
+    return o.fold == Fold::none && bits_of(o.dtype) / 8 == each && (rows == 1 || o.y == row * each) &&
+           (!planes || o.c == rows * row * each) && o.offset % vector == first.offset % vector && o.n == first.n &&
+           o.c == first.c && o.z == first.z;
   });
 }
 
@@ -82,7 +88,10 @@ PoolPlan::PoolPlan(const Problem& p, const AssumedWindows& assumed)
       front_in(loaded_operands(front)),
       back_in(loaded_operands(back)) {
   for (const TensorDesc& desc : p.in) in.push_back(pool_operand(desc, channel_last));
-  for (const TensorDesc& desc : p.out) out.push_back(pool_operand(desc, channel_last));
+  for (size_t k = 0; k < p.out.size(); ++k) {
+    const Fold fold = fold_of_output(back, k);
+    out.push_back(fold == Fold::none ? pool_operand(p.out[k], channel_last) : fold_slot(fold, channel_last));
+  }
   base = pool_index(p.attrs, g);
   if (p.step == StepKind::max_pool_indices_backward) indices = 1;
   const auto moving = std::ranges::find_if(front_in, [&](int k) { return in[static_cast<size_t>(k)].x != 0; });

@@ -3,6 +3,7 @@
 // axes, operands by byte distances, and how rows of cells and of windows depend on each other.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -12,10 +13,12 @@
 
 namespace partita::jit {
 
-/// Byte distances of a tensor along its axes; three spatial axes whatever the rank.
+/// Byte distances of a tensor along its axes; three spatial axes whatever the rank. A result with a `fold` is a slot of
+/// PoolFolds: a number for each channel, or channel-first a vector.
 struct PoolOperand {
   Dtype dtype = Dtype::undef;
   int64_t offset = 0, n = 0, c = 0, z = 0, y = 0, x = 0;
+  Fold fold = Fold::none;
 
   const std::byte* at(const void* base, int64_t in, int64_t ic, int64_t iz, int64_t iy, int64_t ix) const {
     return static_cast<const std::byte*>(base) + offset + in * n + ic * c + iz * z + iy * y + ix * x;
@@ -68,6 +71,9 @@ struct PoolPlan {
   /// indices in a plane are numbers of 32 bits.
   bool fits_indices() const;
 
+  bool has_folds() const {
+    return std::ranges::any_of(out, [](const PoolOperand& o) { return o.fold != Fold::none; });
+  }
   int64_t rows() const { return g.src[0] * g.src[1]; }  ///< of cells, in a plane
   /// Cells between a window's first and last one, both counted.
   int64_t span(int i) const { return (g.kernel[i] - 1) * g.dilations[i] + 1; }

@@ -16,7 +16,7 @@ namespace partita::jit {
 namespace {
 
 constexpr int64_t kLeastWidth = 8;  ///< windows along x
-constexpr int64_t kPlanesPerThread = 4;
+constexpr int64_t kPlanesPerThread = 4, kLeastPlanes = 16;
 constexpr size_t kMostStreams = 64;
 
 }  // namespace
@@ -29,7 +29,9 @@ bool PlanePeriodPool::fits(const Problem& problem, const Target& target, const A
       g.dst[2] < kLeastWidth)
     return false;
   if (p.indices >= 0 && (!p.fits_indices() || g.strides[2] > PlanePeriodKernel::kMostStrideFromIndices)) return false;
-  if (g.batch * g.channels * g.src[0] < kPlanesPerThread * target.threads) return false;
+  // Sums have one order, so what makes them is not chosen by the number of threads.
+  const int64_t planes = g.batch * g.channels * g.src[0];
+  if (planes < (p.has_folds() ? kLeastPlanes : kPlanesPerThread * target.threads)) return false;
   if (!p.windows_have_cells(2)) return false;
   // Rows that cannot be streamed go through tiles, which can.
   if (exceeds_cache(problem) && p.streamed_piece() == 0) return false;
@@ -44,7 +46,8 @@ PlanePeriodPool::PlanePeriodPool(const Problem& problem, const Target& target, c
       threads_(std::max(1, target.threads)),
       margin_(PlanePeriodKernel::windows_before(p_, target.isa) * 4),
       row_bytes_(aligned(PlanePeriodKernel::windows_of_row(p_, target.isa) * 8)),
-      kept_(threads_, p_.reach(1) * row_bytes_) {
+      kept_(threads_, p_.reach(1) * row_bytes_),
+      folds_(problem, p_, target, p_.g.batch * p_.g.channels * p_.g.src[0], kept_.bytes()) {
   kernel_ = std::make_unique<const PlanePeriodKernel>(target.isa, p_, problem, 0);
   if (exceeds_cache(problem) && p_.streamed_piece() > 0)
     streaming_ = std::make_unique<const PlanePeriodKernel>(target.isa, p_, problem, p_.streamed_piece());
@@ -59,16 +62,19 @@ bool PlanePeriodPool::from_indices(const RunArgs& args) const {
 void PlanePeriodPool::run_all(const RunArgs& args, std::atomic<int64_t>* found) const {
   const bool streaming = streaming_ && outputs_aligned(args);
   const auto part = [&](int64_t begin, int64_t end, int number) {
+    const PoolFolds::Part folds(folds_, args, number);
     const int64_t bytes = p_.reach(1) * row_bytes_;
     std::byte* kept = kept_.share(args.scratch, number);
     std::array<int32_t, kMostLanes> counts{};
     fill_words(kept, bytes, int32_t{-1});
     for (int64_t plane = begin; plane < end; ++plane)
-      run(args, streaming ? *streaming_ : *kernel_, plane, kept, counts.data());
+      folds.unit(plane,
+                 [&](const RunArgs& to) { run(to, streaming ? *streaming_ : *kernel_, plane, kept, counts.data()); });
     if (found != nullptr) *found += std::accumulate(counts.begin(), counts.end(), int64_t{0});
     if (streaming) end_streaming();
   };
   parallel_for(p_.g.batch * p_.g.channels * p_.g.src[0], p_.g.src[1] * p_.g.src[2], part, threads_);
+  folds_.finish(args);
 }
 
 void PlanePeriodPool::run(const RunArgs& args, const PlanePeriodKernel& kernel, int64_t plane, std::byte* kept,

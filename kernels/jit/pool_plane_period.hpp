@@ -2,9 +2,11 @@
 // Gradients of maximum poolings, channel-first, whose windows may overlap, leave cells out or hang over the border.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 
+#include "kernels/jit/pool_folds.hpp"
 #include "kernels/jit/pool_plane_period_kernel.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/thread_scratch.hpp"
@@ -20,7 +22,7 @@ class PlanePeriodPool {
   PlanePeriodPool(const Problem& problem, const Target& target, const AssumedWindows& assumed = {});
   PlanePeriodPool(const PlanePeriodPool&) = delete;
   PlanePeriodPool& operator=(const PlanePeriodPool&) = delete;
-  size_t scratch_bytes() const { return kept_.bytes(); }
+  size_t scratch_bytes() const { return std::max(kept_.bytes(), folds_.scratch_bytes()); }
   Status operator()(const RunArgs& args) const {
     run_all(args, nullptr);
     return {};
@@ -38,6 +40,7 @@ class PlanePeriodPool {
   int threads_;
   int64_t margin_, row_bytes_;  // of a row of windows: bytes before the first one, and all
   ThreadScratch kept_;
+  PoolFolds folds_;
   std::unique_ptr<const PlanePeriodKernel> kernel_, streaming_;
 };
 

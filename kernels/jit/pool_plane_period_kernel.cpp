@@ -268,6 +268,7 @@ void PlanePeriodKernel::emit_vector(Body& back, int64_t row, int64_t vector, int
   hooks.store = [&](Xmm value, const Lane& lane) {
     const PoolOperand& o = p_.out[static_cast<size_t>(lane.imm)];
     mov(rdx, slot(out_stream(static_cast<size_t>(lane.imm))));
+    if (o.fold != Fold::none) return fold_to_slot(value, o.fold, rdx, count);
     store(value, o.dtype, lane.flag, cell_at(o, row, vector * lanes()), count, streaming_);
   };
   back.emit(hooks);

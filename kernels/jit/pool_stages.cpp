@@ -194,7 +194,7 @@ const char* PoolStages::refuse(const PoolPlan& p) {
   const auto fits = [&](const PoolOperand& o, int64_t width, bool written) {
     const int64_t step = p.channel_last ? o.c : o.x;
     const int64_t extent = p.channel_last ? p.g.channels : width;
-    return extent == 1 || step == bits_of(o.dtype) / 8 || (step == 0 && !written);
+    return extent == 1 || step == bits_of(o.dtype) / 8 || (step == 0 && (!written || o.fold != Fold::none));
   };
   const char* reason = "an operand's elements along the innermost axis are not next to each other";
   for (int k : p.front_in)

@@ -18,6 +18,7 @@ namespace {
 constexpr int64_t kMostTaps = 64;        ///< that a kernel spells out
 constexpr int64_t kMostInterleaved = 6;  ///< cells of a window along x, where vectors go along x
 constexpr int64_t kLeastElements = 8;    ///< of a row, where vectors go along x
+constexpr int64_t kLeastPlanes = 16;     ///< each of which makes sums of its own
 constexpr size_t kMostStreams = 64;
 constexpr size_t kJoinedStreams = 3 * JoinedStores::kMostOutputs;
 
@@ -38,6 +39,12 @@ bool joined(const PoolPlan& p, const PoolOperand& o) {
   return (o.c == each && o.x == each * inner) || (o.c == 0 && o.x == 0);
 }
 
+/// Vectors of sums are those of one channel each.
+bool folds_fit(const PoolPlan& p) {
+  if (!p.has_folds() || !WindowKernel::along_x(p)) return true;
+  return WindowKernel::inner_of(p) == 1 && p.g.batch * p.g.channels * p.g.dst[0] >= kLeastPlanes;
+}
+
 /// Rows of cells that are no whole cache lines are joined where that can be. Of 16 bits it costs more than pieces do.
 bool joins_rows(const PoolPlan& p, Isa isa) {
   const int piece = p.streamed_piece(), least = bits_of(p.out[0].dtype) == 16 ? 16 : kCacheLine;
@@ -50,7 +57,8 @@ bool fits_along_x(const PoolPlan& p, Isa isa, bool large) {
   if (large && p.streamed_piece() == 0 && !joins_rows(p, isa)) return false;
   const auto fits = [&](int k) { return joined(p, p.in[static_cast<size_t>(k)]); };
   return (!p.maximum || fits(0)) && std::ranges::all_of(p.front_in, fits) && std::ranges::all_of(p.back_in, fits) &&
-         std::ranges::all_of(p.out, [&](const PoolOperand& o) { return joined(p, o) && o.x != 0; });
+         std::ranges::all_of(p.out,
+                             [&](const PoolOperand& o) { return joined(p, o) && (o.x != 0 || o.fold != Fold::none); });
 }
 
 }  // namespace
@@ -61,13 +69,17 @@ bool WindowPool::fits(const Problem& problem, const Target& target) {
   if (!covers_once(p) || p.tap_rows() * g.kernel[2] > kMostTaps || WindowKernel::streams_of(p) > kMostStreams)
     return false;
   if (p.indices >= 0 && !p.fits_indices()) return false;
-  if (WindowKernel::along_x(p) && !fits_along_x(p, target.isa, exceeds_cache(problem))) return false;
+  if (!folds_fit(p) || (WindowKernel::along_x(p) && !fits_along_x(p, target.isa, exceeds_cache(problem)))) return false;
   // Cells of a window are reached by immediate numbers.
   const auto near = [&](const PoolOperand& o) { return std::abs(o.x) * g.kernel[2] < INT32_MAX / 2; };
   return std::ranges::all_of(p.in, near) && std::ranges::all_of(p.out, near);
 }
 
-WindowPool::WindowPool(const Problem& problem, const Target& target) : p_(problem) {
+WindowPool::WindowPool(const Problem& problem, const Target& target)
+    : p_(problem),
+      threads_(std::max(1, target.threads)),
+      folds_(problem, p_, target, p_.g.batch * planes() * p_.g.dst[0] * (WindowKernel::along_x(p_) ? 1 : p_.g.dst[1]),
+             0) {
   kernel_ = std::make_unique<const WindowKernel>(target.isa, p_, problem, WindowStores());
   if (!exceeds_cache(problem)) return;
   element_bytes_ = bits_of(p_.out[0].dtype) / 8;
@@ -87,19 +99,25 @@ bool WindowPool::from_indices(const RunArgs& args) const {
 void WindowPool::run_all(const RunArgs& args, std::atomic<int64_t>* found) const {
   const PoolGeometry& g = p_.g;
   const bool streaming = streaming_ && outputs_aligned(args);
-  const int64_t planes = p_.channel_last ? 1 : g.channels, together = WindowKernel::along_x(p_) ? g.dst[1] : 1;
-  const auto part = [&](int64_t begin, int64_t end) {
+  const int64_t together = WindowKernel::along_x(p_) ? g.dst[1] : 1;
+  // What is folded of a plane is one number.
+  const int64_t unit = folds_.any() ? together : 1, units = g.batch * planes() * g.dst[0] * g.dst[1] / unit;
+  const auto part = [&](int64_t begin, int64_t end, int number) {
+    const PoolFolds::Part folds(folds_, args, number);
     std::array<int32_t, kMostLanes> counts{};
-    for (int64_t row = begin; row < end;) {
-      const int64_t y = row % g.dst[1], z = row / g.dst[1] % g.dst[0], c = row / g.dst[1] / g.dst[0] % planes;
-      const int64_t rows = std::min({end - row, g.dst[1] - y, together});
-      run(args, streaming ? *streaming_ : *kernel_, {row / g.dst[1] / g.dst[0] / planes, c, z, y, rows}, counts.data());
+    for (int64_t row = begin * unit; row < end * unit;) {
+      const int64_t y = row % g.dst[1], z = row / g.dst[1] % g.dst[0], c = row / g.dst[1] / g.dst[0] % planes();
+      const int64_t rows = std::min({end * unit - row, g.dst[1] - y, together});
+      const Place at{row / g.dst[1] / g.dst[0] / planes(), c, z, y, rows};
+      folds.unit(row / unit,
+                 [&](const RunArgs& to) { run(to, streaming ? *streaming_ : *kernel_, at, counts.data()); });
       row += rows;
     }
     if (found != nullptr) *found += std::accumulate(counts.begin(), counts.end(), int64_t{0});
     if (streaming) end_streaming();
   };
-  parallel_for(g.batch * planes * g.dst[0] * g.dst[1], g.src[2] * (g.channels / planes) * p_.tap_rows(), part);
+  parallel_for(units, unit * g.src[2] * (g.channels / planes()) * p_.tap_rows(), part, threads_);
+  folds_.finish(args);
 }
 
 void WindowPool::run(const RunArgs& args, const WindowKernel& kernel, const Place& at, int32_t* counts) const {

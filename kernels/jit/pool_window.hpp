@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 
+#include "kernels/jit/pool_folds.hpp"
 #include "kernels/jit/pool_window_kernel.hpp"
 #include "kernels/kernel.hpp"
 
@@ -26,6 +27,7 @@ class WindowPool {
   /// Gradients from indices, with the results written in any case: true where every index named a cell of its window.
   bool from_indices(const RunArgs& args) const;
   const PoolPlan& plan() const { return p_; }
+  size_t scratch_bytes() const { return folds_.scratch_bytes(); }
 
  private:
   /// A row of windows, or `rows` of them, below each other: of the n-th example and, channel-first, the c-th channel.
@@ -36,7 +38,11 @@ class WindowPool {
   void run_all(const RunArgs& args, std::atomic<int64_t>* found) const;
   void run(const RunArgs& args, const WindowKernel& kernel, const Place& at, int32_t* counts) const;
 
+  int64_t planes() const { return p_.channel_last ? 1 : p_.g.channels; }  ///< of an example
+
   PoolPlan p_;
+  int threads_;
+  PoolFolds folds_;
   std::unique_ptr<const WindowKernel> kernel_, streaming_;
   bool joined_ = false;                       // how streaming_ stores
   int64_t element_bytes_ = 0, together_ = 0;  // where rows are joined: of all results; elements at once

@@ -268,6 +268,7 @@ void WindowKernel::emit_cell(Body& back, const Group& group, int64_t row, int64_
     if (joined_)
       return joined_->emit_store(k, value, lane.flag, vector * width() + cell, ends_row(group, cell, vector), count);
     mov(rdx, slot(out_stream(row, k)));
+    if (o.fold != Fold::none) return fold_to_slot(value, o.fold, cells_at(o, cell, vector), count);
     store(value, o.dtype, lane.flag, cells_at(o, cell, vector), count, streaming_ && (along_x_ || count == lanes()));
   };
   back.emit(hooks);

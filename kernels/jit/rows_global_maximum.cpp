@@ -9,6 +9,7 @@
 #include "kernels/jit/rows.hpp"
 #include "kernels/jit/run_of.hpp"
 #include "kernels/jit/whole_rows.hpp"
+#include "kernels/loop/fold_plan.hpp"
 #include "kernels/pool_geometry.hpp"
 #include "src/base/check.hpp"
 #include "src/base/shape.hpp"
@@ -25,6 +26,7 @@ constexpr size_t kDiffDst = 1;
 
 const char* plan_planes(const Problem& p, const Target& target, RowPlan& plan) {
   if (p.op != OpKind::MaxPoolBackward) return "it is no gradient of maxima";
+  if (has_folds(p)) return "its results are not folded";
   const PoolGeometry g = pool_geometry(p, p.out[0].dims, p.in[kDiffDst].dims);
   if (!g.covers_all()) return "a window leaves cells out";
   if (g.channel_last && elements(g.src) <= kFewChannelLast) return "vectors of channels, few cells";

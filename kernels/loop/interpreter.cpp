@@ -250,6 +250,7 @@ const char* refuse_interpreted(const Problem& problem, const Target&) {
     case StepKind::pool_backward:
     case StepKind::max_pool_backward:
       if (lacks_batch_axis(problem)) return "the interpreter wants a batch axis";
+      if (has_folds(problem)) return "the interpreter folds loops only";
       return has_indices(problem) ? "the interpreter finds no indices" : nullptr;
     default: return "the interpreter runs loops and pooling only";
   }

@@ -6,7 +6,8 @@
 // Skeleton steps are poolings, resamplings, softmax and normalisations, which read one main input and make one main
 // result, and products (convolution, matmul), which read two. A value between them that is used elsewhere is still
 // stored, in the same walk; otherwise it never reaches memory. Values keep the rounding of their data type
-// (ExprOp::cast), so fused and unfused programs give the same bits.
+// (ExprOp::cast), so fused and unfused programs give the same bits, but for sums that the gradient of a pooling makes
+// on its way, whose terms are added in another order.
 #include <algorithm>
 #include <set>
 
@@ -15,6 +16,7 @@
 #include "passes/layout.hpp"
 #include "passes/lower/lowering.hpp"
 #include "passes/optimize/hoist.hpp"
+#include "passes/optimize/make_again.hpp"
 #include "passes/program.hpp"
 #include "src/base/check.hpp"
 #include "src/base/shape.hpp"
@@ -49,6 +51,9 @@ bool is_skeleton(StepKind s) {
     default: return false;
   }
 }
+
+/// Gradients of poolings, whose kernels fold what they make.
+bool takes_folds(StepKind s) { return s == StepKind::pool_backward || s == StepKind::max_pool_backward; }
 
 bool covers(const TensorDesc& view, const Buffer& buffer) {
   return view.offset == 0 && elements(view.dims) == buffer.desc.elements();
@@ -258,7 +263,7 @@ class Fuser {
     if (r.problem.step != StepKind::loop || (m.problem.step != StepKind::loop && !is_skeleton(m.problem.step)))
       return false;
     if (m.problem.out[0].dims != r.problem.out[0].dims) return false;
-    if (is_skeleton(m.problem.step) && has_folds(r.problem.back)) return false;
+    if (is_skeleton(m.problem.step) && has_folds(r.problem.back) && !takes_folds(m.problem.step)) return false;
     for (size_t k = 0; k < r.in.size(); ++k) {
       const int made = output_of(m, r.in[k]);
       if (made < 0) continue;
@@ -330,7 +335,8 @@ class Fuser {
     return joined;
   }
 
-  /// Outputs of `m` and `r` joined, in order: what only `r` reads is gone; a skeleton's own outputs keep their places.
+  /// Outputs of `m` and `r` joined, in order: what only `r` reads is gone; a skeleton's own outputs keep their places;
+  /// folds are the last ones, so that the first output of a skeleton is stored where any is.
   std::vector<std::pair<const Step*, size_t>> outputs_behind(const Step& m, const Step& r, size_t reader) const {
     std::vector<std::pair<const Step*, size_t>> stored, own;
     for (size_t k = 0; k < m.out.size(); ++k) {
@@ -340,6 +346,9 @@ class Fuser {
         stored.emplace_back(&m, k);
     }
     for (size_t k = 0; k < r.out.size(); ++k) stored.emplace_back(&r, k);
+    std::ranges::stable_partition(stored, [](const auto& output) {
+      return !is_folded(output.first->problem.back, static_cast<int>(output.second));
+    });
     stored.insert(stored.begin() + 1, own.begin(), own.end());
     return stored;
   }
@@ -432,7 +441,13 @@ const Kernel* kernel_for(const Problem& problem, const Target& target) {
 
 }  // namespace
 
-void fuse_loops(Program& program, const JoinRule& shall_join) { Fuser(program, shall_join).run(); }
+void fuse_loops(Program& program, const JoinRule& shall_join) {
+  Fuser(program, shall_join).run();
+  const std::vector<Step> before = program.steps;
+  if (!make_again(program)) return;
+  Fuser(program, shall_join).run();
+  if (program.steps.size() > before.size()) program.steps = before;  // what is made again joins nobody
+}
 
 void fuse_loops(Program& program, const Target& target) {
   fuse_loops(program, [&](const Problem& joined, const Problem& plain) {

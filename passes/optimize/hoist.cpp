@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "kernels/transplant.hpp"
 #include "passes/lower/lowering.hpp"
 #include "src/base/shape.hpp"
 
@@ -118,18 +119,11 @@ class Hoist {
 
   /// The expression with the new operands, and without what only made them.
   void rewrite(const std::vector<int>& operand) {
-    std::vector<bool> needed(code_.size(), false);
-    for (size_t i = code_.size(); i-- > 0;) {
-      needed[i] = needed[i] || writes(code_[i].op);
-      for (int k = 0; needed[i] && operand[i] < 0 && k < operand_count(code_[i].op); ++k)
-        needed[operands_of(code_[i])[static_cast<size_t>(k)]] = true;
-    }
     Expr made;
     ExprBuilder b(made);
     std::vector<Value> value(code_.size(), 0);
     for (size_t i = 0; i < code_.size(); ++i) {
       const Instr& in = code_[i];
-      if (!needed[i]) continue;
       if (operand[i] >= 0)
         value[i] = b.load(operand[i]);
       else if (in.op == ExprOp::load)
@@ -141,7 +135,7 @@ class Hoist {
       else
         value[i] = b.apply(in.op, value[in.a], value[in.b], value[in.c], in.imm);
     }
-    step_.problem.back = std::move(made);
+    step_.problem.back = without_unused(made);
   }
 
   Step& step_;

@@ -70,26 +70,14 @@ TEST(row_fusion, changes_no_bit) {
       }
 }
 
-std::vector<std::string> groups(std::string_view text, const Target& target) {
-  const Partition p = one_partition(final_graph_of(text));
-  Program program = lowered(p, ports_of(p));
-  fuse_loops(program, target);
-  std::vector<std::string> list;
-  for (const Step& step : program.steps) {
-    std::string& group = list.emplace_back();
-    for (const std::string& o : step.ops) group += (group.empty() ? "" : " + ") + o;
-  }
-  return list;
-}
-
 TEST(row_fusion, needs_a_kernel_for_the_joined_step) {
   constexpr std::string_view kSoftmax = "%1 = Abs(%0: f32[6,40]); %2 = SoftMax(%1) {axis=1}; %3 = Abs(%2)";
-  EXPECT_THAT(groups(kSoftmax, {.isa = Isa::any}), ElementsAre("Abs 1", "SoftMax 2", "Abs 3"));
+  EXPECT_THAT(fused_groups(kSoftmax, {.isa = Isa::any}), ElementsAre("Abs 1", "SoftMax 2", "Abs 3"));
   if (generated_isas().empty()) return;
   const Target target{.isa = machine_isa()};
-  EXPECT_THAT(groups(kSoftmax, target), ElementsAre("Abs 1 + SoftMax 2 + Abs 3"));
+  EXPECT_THAT(fused_groups(kSoftmax, target), ElementsAre("Abs 1 + SoftMax 2 + Abs 3"));
   // Not one run along the normalised axes.
-  EXPECT_THAT(groups("%1 = Multiply(%0: f32[6,4,5], %9: f32[5]); %2 = RMSNorm(%1) {begin_norm_axis=1}", target),
+  EXPECT_THAT(fused_groups("%1 = Multiply(%0: f32[6,4,5], %9: f32[5]); %2 = RMSNorm(%1) {begin_norm_axis=1}", target),
               ElementsAre("Multiply 1", "RMSNorm 2"));
 }
 
@@ -97,13 +85,13 @@ TEST(row_fusion, the_interpreter_does_not_replace_a_better_kernel) {
   constexpr std::string_view kPool =
       "%1 = MaxPool(%0: f32[1,4,4,8]) {strides=[2,2], kernel=[2,2], pads_begin=[0,0], pads_end=[0,0], "
       "data_format=NXC}; %2 = Abs(%1)";
-  EXPECT_THAT(groups(kPool, {.isa = Isa::any}), ElementsAre("MaxPool 1", "Abs 2"));
+  EXPECT_THAT(fused_groups(kPool, {.isa = Isa::any}), ElementsAre("MaxPool 1", "Abs 2"));
 }
 
 TEST(row_fusion, statistics_are_not_read_behind) {
   if (generated_isas().empty()) return;
   const Target target{.isa = machine_isa()};
-  EXPECT_THAT(groups("%2, %3: f32[6,1] = SoftMax(%0: f32[6,1]) {axis=1}; %4 = Abs(%3)", target),
+  EXPECT_THAT(fused_groups("%2, %3: f32[6,1] = SoftMax(%0: f32[6,1]) {axis=1}; %4 = Abs(%3)", target),
               ElementsAre("SoftMax 1", "Abs 2"));
 }
 

@@ -66,7 +66,7 @@ class GraphRun {
       if (!p.supported()) continue;
       PT_ASSIGN(const BoundPartition bound, tensors_.bind(p, on_).at(name_of(p)));
       steps_ += str("\n", name_of(p), ":", steps_of(bound.compiled));
-      for (const step_info& step : bound.compiled.steps()) add_averages(name_of(p), step);
+      for (const step_info& step : bound.compiled.steps()) add_sums(name_of(p), step);
       PT_TRY(bound.compiled.execute(stream(on_, 2), bound.inputs, bound.outputs).at(name_of(p)));
       if (verify) PT_TRY(check(p, bound));
     }
@@ -75,15 +75,16 @@ class GraphRun {
   const Tensors& tensors() const { return tensors_.all(); }
   /// What ran, partition by partition.
   const std::string& steps() const { return steps_; }
-  /// Averages with their partitions and kernels. Sums of windows are rounded otherwise by other kernels.
-  const std::set<std::string>& averages() const { return averages_; }
+  /// Averages, and poolings that fold, with their partitions and kernels. Sums are rounded otherwise by other kernels.
+  const std::set<std::string>& sums() const { return sums_; }
 
  private:
   /// A step's text begins with its operators, "Abs 2 + AvgPoolBackward 5". A kernel goes other ways over tensors in
   /// another order, and those inside a partition lie as its other operators like them.
-  void add_averages(const std::string& partition, const step_info& step) {
+  void add_sums(const std::string& partition, const step_info& step) {
     const std::string operators = step.text.substr(0, step.text.find(" | "));
-    if (operators.find("Avg") != std::string::npos) averages_.insert(str(partition, ": ", step.kernel));
+    const bool folds = operators.find("Pool") != std::string::npos && step.text.find("fold_") != std::string::npos;
+    if (folds || operators.find("Avg") != std::string::npos) sums_.insert(str(partition, ": ", step.kernel));
   }
 
   Status check(const partition& p, const BoundPartition& bound) const {
@@ -109,7 +110,7 @@ class GraphRun {
   engine on_;
   GraphTensors tensors_;
   std::string steps_;
-  std::set<std::string> averages_;
+  std::set<std::string> sums_;
 };
 
 }  // namespace
@@ -122,7 +123,7 @@ std::string run_difference(const graph& g, uint64_t seed, Against against) {
   if (verify) return {};
   // Which kernel takes an average may depend on its neighbours (docs/numerics.md); what follows can enlarge the last
   // bits.
-  if (alone.averages() != grouped.averages()) return {};
+  if (alone.sums() != grouped.sums()) return {};
   for (const auto& [id, storage] : grouped.tensors()) {
     const std::string wrong = value_difference(storage, alone.tensors().at(id));
     if (!wrong.empty())

@@ -18,15 +18,19 @@ namespace {
 constexpr Kernel kInterpreter = {"interpreter", StepKind::loop, Isa::any, refuse_interpreted, make_interpreted, true};
 constexpr int kMostThreads = 8;  // scratch memory is sized for them
 
-std::vector<std::string> fused_texts(std::string_view text, const std::vector<uint64_t>& kept, bool expressions) {
-  const Partition p = one_partition(final_graph_of(text), kept);
-  Program program = lowered(p, ports_of(p));
-  fuse_loops(program, interpreter_joins);
+std::vector<std::string> texts_of(const Program& program) {
   std::vector<std::string> texts;
-  for (const Step& step : program.steps) {
-    texts.push_back(text_of(step));
-    if (!expressions) texts.back().resize(std::min(texts.back().size(), texts.back().find(" |")));
-  }
+  for (const Step& step : program.steps) texts.push_back(text_of(step));
+  return texts;
+}
+
+Program lowered(std::string_view text, const std::vector<uint64_t>& kept) {
+  const Partition p = one_partition(final_graph_of(text), kept);
+  return lowered(p, ports_of(p));
+}
+
+std::vector<std::string> without_expressions(std::vector<std::string> texts) {
+  for (std::string& text : texts) text.resize(std::min(text.size(), text.find(" |")));
   return texts;
 }
 
@@ -60,11 +64,23 @@ Program lowered(const Partition& partition, const Ports& ports) {
 }
 
 std::vector<std::string> fused_steps(std::string_view text, const std::vector<uint64_t>& kept) {
-  return fused_texts(text, kept, true);
+  Program program = lowered(text, kept);
+  fuse_loops(program, interpreter_joins);
+  return texts_of(program);
 }
 
 std::vector<std::string> fused_groups(std::string_view text, const std::vector<uint64_t>& kept) {
-  return fused_texts(text, kept, false);
+  return without_expressions(fused_steps(text, kept));
+}
+
+std::vector<std::string> fused_steps(std::string_view text, const Target& target, const std::vector<uint64_t>& kept) {
+  Program program = lowered(text, kept);
+  fuse_loops(program, target);
+  return texts_of(program);
+}
+
+std::vector<std::string> fused_groups(std::string_view text, const Target& target, const std::vector<uint64_t>& kept) {
+  return without_expressions(fused_steps(text, target, kept));
 }
 
 Tensors input_data(const graph& g, uint64_t seed) {

@@ -33,6 +33,12 @@ std::vector<std::string> fused_steps(std::string_view text, const std::vector<ui
 /// Only the operators of each step: "ReLU 1 + Exp 2".
 std::vector<std::string> fused_groups(std::string_view text, const std::vector<uint64_t>& kept = {});
 
+/// The same with the kernels of a target.
+std::vector<std::string> fused_steps(std::string_view text, const Target& target,
+                                     const std::vector<uint64_t>& kept = {});
+std::vector<std::string> fused_groups(std::string_view text, const Target& target,
+                                      const std::vector<uint64_t>& kept = {});
+
 /// Repeatable data for every input of the graph.
 Tensors input_data(const graph& g, uint64_t seed);
 /// Loops and poolings through the interpreter, other steps through the first row that accepts; then planned.
