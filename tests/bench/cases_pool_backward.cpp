@@ -41,6 +41,8 @@ Value max(Net& n, const Pool& p, std::vector<Value> ports) {
   return n.op(OpKind::MaxPoolBackward, std::move(ports), p.wide, pool_attributes(p.window, false));
 }
 
+constexpr float kEpsilon = 1e-5f;
+
 constexpr const char* kAlone = "pooling backward";
 constexpr const char* kChains = "pooling backward chains";
 
@@ -146,6 +148,55 @@ Case squeeze_excite(const char* name, const Dims& wide) {
           }};
 }
 
+/// The pooled activation is a ReLU's result, and the ReLU's source came from a batch normalisation.
+Case pool_relu_norm(const char* name, const Pool& p, bool maximum) {
+  return {
+      kChains,
+      name,
+      kBothOrders,
+      [p, maximum](Net& n) {
+        const int64_t channels = p.wide[1];
+        const Value activation = n.input(p.wide), diff_dst = n.input(p.narrow());
+        const Value pooled = maximum ? max(n, p, {activation, diff_dst}) : average(n, p, diff_dst);
+        const Value relu = n.op(OpKind::ReLUBackward, {activation, pooled}, p.wide);
+        const Value src = n.input(p.wide), mean = n.vector(channels, {-0.1f, 0.1f});
+        const Value variance = n.vector(channels, {0.3f, 0.4f}), scale = n.vector(channels);
+        const Shape vector = Net::floats({channels});
+        const auto results = n.ops(OpKind::BatchNormTrainingBackward, {src, relu, mean, variance, scale},
+                                   {n.like(p.wide), vector, vector}, {{Attr::epsilon, kEpsilon}});
+        for (Value result : results) n.output(result);
+      },
+      [p, maximum](Chain& c) {
+        const Value diff_dst = c.temporary(p.wide);
+        if (maximum)
+          c.max_pool_backward(c.in(0), c.in(1), p.window, diff_dst);
+        else
+          c.average_pool_backward(c.in(1), p.window, diff_dst);
+        c.relu_backward(c.in(0), diff_dst, diff_dst);
+        c.batch_norm_backward(c.in(2), diff_dst, {c.in(3), c.in(4)}, c.in(5), c.out(0), {c.out(1), c.out(2)}, kEpsilon);
+      },
+      /*read_twice=*/{0, 1, 2}};
+}
+
+/// The ReLU's source is a convolution's result with a bias, whose gradient is the sum of what goes on.
+Case max_relu_bias(const char* name, const Pool& p) {
+  return {kChains, name, kBothOrders,
+          [p](Net& n) {
+            const Value activation = n.input(p.wide);
+            const Value pooled = max(n, p, {activation, n.input(p.narrow())});
+            const Value relu = n.op(OpKind::ReLUBackward, {activation, pooled}, p.wide);
+            n.output(relu);
+            n.output(n.op(OpKind::BiasAddBackward, {relu}, {p.wide[1]}));
+          },
+          [p](Chain& c) {
+            c.max_pool_backward(c.in(0), c.in(1), p.window, c.out(0));
+            c.relu_backward(c.in(0), c.out(0), c.out(0));
+            dnnl::memory::dims channels(static_cast<size_t>(p.wide.size()), 1);
+            channels[1] = p.wide[1];
+            c.reduce(algorithm::reduction_sum, c.out(0), c.reshaped(c.out(1), channels));
+          }};
+}
+
 /// Mixed precision: 16-bit gradients outside, the pooling and the sum of two branches in f32.
 Case mixed_precision(const char* name, const Pool& p) {
   return {kChains,
@@ -203,6 +254,12 @@ std::vector<Case> pool_chain_cases() {
                          algorithm::eltwise_relu_use_dst_for_bwd),
       average_activation("avg 2x2 > Tanh (LeNet-5)", kLeNet, OpKind::TanhBackward,
                          algorithm::eltwise_tanh_use_dst_for_bwd),
+      pool_relu_norm("max 3x3 s2 p1 > ReLU > batch norm (ResNet-50 stem)", kResnetStem, /*maximum=*/true),
+      pool_relu_norm("max 1D k4 > ReLU > batch norm (M5 audio)", kAudio, /*maximum=*/true),
+      pool_relu_norm("avg 2x2 > ReLU > batch norm", kDenseNet, /*maximum=*/false),
+      pool_relu_norm("avg 3x3 s1 > ReLU > batch norm", kInception, /*maximum=*/false),
+      max_relu_bias("max 2x2 > ReLU > bias (VGG-16)", kVgg),
+      max_relu_bias("max 2x2x2 > ReLU > bias (C3D)", kC3d),
       squeeze_excite("Multiply, avg global > Add (MobileNet SE)", {32, 96, 112, 112}),
       mixed_precision("cast > avg 2x2 > Add > cast", kDenseNet),
   };

@@ -21,6 +21,7 @@ bool has_data_format(OpKind kind) {
     case OpKind::BatchNormForwardTraining:
     case OpKind::BatchNormTrainingBackward:
     case OpKind::BiasAdd:
+    case OpKind::BiasAddBackward:
     case OpKind::Interpolate:
     case OpKind::InterpolateBackward: return true;
     default: return false;
@@ -74,6 +75,12 @@ logical_tensor Net::logical(Value value) const {
 Result<graph> Net::build() const {
   graph made;
   for (const partita::op& o : ops_) PT_TRY(made.add_op(o));
+  // What is read inside, too, is a result where an End says so.
+  for (Value output : outputs_) {
+    partita::op end(ops_.size() + static_cast<size_t>(output), OpKind::End);
+    end.add_input(logical(output));
+    PT_TRY(made.add_op(end));
+  }
   PT_TRY(made.finalize());
   return made;
 }

@@ -16,7 +16,8 @@ Result<PartitaSide> PartitaSide::make(const Net& net, std::span<const Memory> in
   PartitaSide side(cpu, threads);
   std::vector<void*> places(static_cast<size_t>(net.values()), nullptr);
   for (size_t i = 0; i < inputs.size(); ++i) places[static_cast<size_t>(net.inputs()[i].value)] = inputs[i].data();
-  for (const partition& group : groups) PT_TRY(side.add(group, net, places));
+  for (const partition& group : groups)
+    if (!group.output_ports().empty()) PT_TRY(side.add(group, net, places));
 
   size_t scratch = 0;
   for (const Part& part : side.parts_) scratch = std::max(scratch, part.compiled.scratchpad_bytes());
