@@ -9,6 +9,7 @@
 #include "kernels/jit/emitter.hpp"
 #include "kernels/jit/vector_math.hpp"
 #include "kernels/narrow_results.hpp"
+#include "kernels/needless_casts.hpp"
 
 namespace partita::jit {
 namespace {
@@ -26,7 +27,7 @@ bool simple_power(const Instr& exponent) {
 class Expander {
  public:
   Expander(const Expr& expr, const Problem& problem, Isa isa)
-      : expr_(expr),
+      : expr_(without_needless_casts(expr, problem, isa == Isa::avx512 && converts_to_bf16())),
         problem_(problem),
         b_(lanes_),
         value_(expr.code.size()),
@@ -156,7 +157,7 @@ class Expander {
     return product ? *product : one;
   }
 
-  const Expr& expr_;
+  const Expr expr_;
   const Problem& problem_;
   Lanes lanes_;
   LaneBuilder b_;

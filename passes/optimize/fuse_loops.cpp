@@ -346,7 +346,7 @@ class Fuser {
         stored.emplace_back(&m, k);
     }
     for (size_t k = 0; k < r.out.size(); ++k) stored.emplace_back(&r, k);
-    std::ranges::stable_partition(stored, [](const auto& output) {
+    std::stable_partition(stored.begin(), stored.end(), [](const auto& output) {
       return !is_folded(output.first->problem.back, static_cast<int>(output.second));
     });
     stored.insert(stored.begin() + 1, own.begin(), own.end());

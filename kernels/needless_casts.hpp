@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Roundings that change nothing.
+#pragma once
+
+#include "kernels/problem.hpp"
+
+namespace partita {
+
+/// The expression of a problem (its front or back) without casts of values that have the type's precision already, or
+/// that are only chosen from, negated or stored before they are rounded to that type anyway. Its results are the same
+/// to the bit. `bf16_drops_denormals`: rounding to bf16 makes zeros of them, also of those that are bf16.
+Expr without_needless_casts(const Expr& expr, const Problem& problem, bool bf16_drops_denormals);
+
+}  // namespace partita
