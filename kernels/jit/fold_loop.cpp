@@ -62,7 +62,8 @@ class FoldLoop {
       const int64_t extent = part.flat.rows[plan_.axis()], tasks = plan_.tasks(extent);
       const int64_t work = elements(part.flat.rows) * part.flat.length;
       parallel_for(tasks, work / std::max<int64_t>(tasks, 1), [&](int64_t begin, int64_t end) {
-        for (int64_t task = begin; task < end; ++task) run(part, args, task, plan_.range(task, extent));
+        plan_.each_range(begin, end, extent,
+                         [&](int64_t task, FoldPlan::Range range) { run(part, args, task, range); });
       });
     }
     plan_.finish(args.scratch, args);

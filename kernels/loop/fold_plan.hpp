@@ -20,7 +20,7 @@ const char* refuse_folds(const Problem& loop);
 /// to[i] = folded(how, to[i], from[i]) for n numbers.
 template <class T>
 void fold_numbers(Fold how, double* to, const T* from, int64_t n) {
-  const auto each = [&](auto fold) {   // a constant, so that the loop is of one fold
+  const auto each = [&](auto fold) {  // a constant, so that the loop is of one fold
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) to[i] = folded(fold, to[i], static_cast<double>(from[i]));
   };
@@ -58,6 +58,13 @@ class FoldPlan {
   };
   /// What the task walks of the split axis.
   Range range(int64_t task, int64_t extent) const;
+  /// Tasks [begin, end), one after the other: each(task, what it walks). Those that fill different places are walked as
+  /// one, in the order of memory.
+  template <class Each>
+  void each_range(int64_t begin, int64_t end, int64_t extent, const Each& each) const {
+    if (shared_ && begin < end) return each(begin, {range(begin, extent).begin, range(end - 1, extent).end});
+    for (int64_t task = begin; task < end; ++task) each(task, range(task, extent));
+  }
   /// Where the task's results of outputs()[k] are.
   double* results(void* scratch, int64_t task, size_t k) const {
     return static_cast<double*>(scratch) + (shared_ ? 0 : task) * size_ + outputs_[k].first;
