@@ -22,6 +22,7 @@ struct Buffer {
   size_t offset = 0;               ///< temporary: place in the arena
   bool kept = false;               ///< temporary made of constants alone
   size_t kept_offset = 0;          ///< its place in the memory that the constant cache keeps
+  size_t whole_bytes = 0;          ///< output of a tile: of the tensor that it is a piece of
 };
 
 /// One kernel call. in[k] / out[k] are the buffers of problem.in[k] / problem.out[k]; kNoBuffer where nothing is read.

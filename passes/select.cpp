@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chooses and makes a kernel for each step.
+#include <algorithm>
+
 #include "passes/program.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
@@ -18,13 +20,14 @@ std::string code_name(const Step& step) {
   return name;
 }
 
-/// A concatenation's steps write parts of one result, which as a whole is large or not.
+/// A concatenation's steps, and tiles, write parts of one result, which as a whole is large or not.
 int64_t result_bytes(const Program& program, const Step& step) {
   int64_t bytes = 0;
   for (int b : step.out) {
     if (b == Step::kNoBuffer) continue;
     const logical_tensor& desc = program.buffers[static_cast<size_t>(b)].desc;
-    bytes += elements(desc.dims) * bits_of(desc.dtype) / 8;
+    bytes += std::max(elements(desc.dims) * bits_of(desc.dtype) / 8,
+                      static_cast<int64_t>(program.buffers[static_cast<size_t>(b)].whole_bytes));
   }
   return bytes;
 }

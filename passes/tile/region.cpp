@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "kernels/loop/fold_plan.hpp"
 #include "src/base/shape.hpp"
 
 namespace partita {
@@ -30,11 +31,23 @@ class Classes {
   std::vector<int> parent_;
 };
 
+bool sums_up(const Step& s, int buffer) {
+  if (s.problem.step != StepKind::loop) return false;
+  for (size_t k = 0; k < s.out.size(); ++k)
+    if (s.out[k] == buffer && fold_of_output(s.problem.back, k) != Fold::none) return true;
+  return false;
+}
+
+bool is_product(StepKind s) {
+  return s == StepKind::convolution || s == StepKind::convolution_backward_data ||
+         s == StepKind::convolution_backward_weights || s == StepKind::matmul;
+}
+
 bool is_matmul(const Step& s) { return s.problem.step == StepKind::matmul; }
 
 class Finder {
  public:
-  explicit Finder(const Program& p) : p_(p) {
+  Finder(const Program& p, Around around) : p_(p), around_(around) {
     for (const Step& s : p.steps) walks_.push_back(walk_of(s.problem));
   }
 
@@ -45,8 +58,10 @@ class Finder {
     std::stable_sort(seeds.begin(), seeds.end(), [&](int a, int b) { return bytes(a) > bytes(b); });
     for (int seed : seeds) {
       // a seed is made from a product: only its rows and columns can be cut without computing it twice
-      const auto made_by_matmul = [&](const Step& s) { return is_matmul(s) && s.writes(seed); };
-      if (std::none_of(p_.steps.begin(), p_.steps.end(), made_by_matmul)) continue;
+      const auto makes = [&](const Step& s) {
+        return around_ == Around::products ? is_matmul(s) && s.writes(seed) : sums_up(s, seed);
+      };
+      if (std::none_of(p_.steps.begin(), p_.steps.end(), makes)) continue;
       if (auto region = grown_from(seed)) return region;
     }
     return std::nullopt;
@@ -59,8 +74,9 @@ class Finder {
     std::set<size_t> excluded;
     for (;;) {
       steps_ = component(seed, excluded);
-      if (std::count_if(steps_.begin(), steps_.end(), [&](size_t s) { return is_matmul(p_.steps[s]); }) < 2)
-        return std::nullopt;
+      const auto products =
+          std::count_if(steps_.begin(), steps_.end(), [&](size_t s) { return is_matmul(p_.steps[s]); });
+      if (around_ == Around::products ? products < 2 : products > 0) return std::nullopt;
       if (!classify()) return std::nullopt;
       const std::vector<int> axes = tile_classes(seed);
       if (axes.empty()) return std::nullopt;
@@ -68,7 +84,7 @@ class Finder {
       for (size_t s : steps_)
         if (!has_any(s, axes)) excluded.insert(s);
       if (excluded.size() > before) continue;
-      if (!is_convex()) return std::nullopt;
+      if (!is_convex() || (around_ == Around::sums && has_skeletons_beside())) return std::nullopt;
       return region(axes);
     }
   }
@@ -209,6 +225,19 @@ class Finder {
     return std::all_of(steps_.begin(), steps_.end(), [&](size_t s) { return views_fit(p_.steps[s], b); });
   }
 
+  /// Poolings and the like, which would take the loops beside them along, and fold what they make.
+  bool has_skeletons_beside() const {
+    for (size_t s = 0; s < p_.steps.size(); ++s) {
+      const Step& step = p_.steps[s];
+      if (step.problem.step == StepKind::loop || is_product(step.problem.step)) continue;
+      for (int b : step.in)
+        if (b != Step::kNoBuffer && touches(b, true)) return true;
+      for (int b : step.out)
+        if (touches(b, false)) return true;
+    }
+    return false;
+  }
+
   /// No step outside stands between two inside.
   bool is_convex() const {
     std::set<int> behind;
@@ -227,6 +256,7 @@ class Finder {
 
   Region region(const std::vector<int>& axes) {
     Region r;
+    r.around = around_;
     r.steps = steps_;
     for (int c : axes) {
       int64_t extent = 1;
@@ -255,6 +285,7 @@ class Finder {
   }
 
   const Program& p_;
+  Around around_;
   std::vector<std::optional<Walk>> walks_;
   std::vector<size_t> steps_;
   Classes classes_;
@@ -285,6 +316,6 @@ std::optional<std::vector<int>> axes_of_view(const TensorDesc& view, const logic
   return axes;
 }
 
-std::optional<Region> find_region(const Program& program) { return Finder(program).run(); }
+std::optional<Region> find_region(const Program& program, Around around) { return Finder(program, around).run(); }
 
 }  // namespace partita

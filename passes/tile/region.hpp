@@ -15,7 +15,14 @@ struct TileAxis {
   int64_t extent = 1;
 };
 
+/// What a region stands around.
+enum class Around : uint8_t {
+  products,  ///< the largest temporary between two matrix products
+  sums,      ///< sums that loops make of tensors which loops behind them read again (batch normalisation)
+};
+
 struct Region {
+  Around around = Around::products;
   std::vector<size_t> steps;   ///< in order
   std::vector<Walk> walks;     ///< of each of them
   std::vector<TileAxis> axes;  ///< outermost first
@@ -31,8 +38,8 @@ struct Region {
   const Local* local_of(int buffer) const;
 };
 
-/// The region around the largest temporary between two products; nothing where there is none.
-std::optional<Region> find_region(const Program& program);
+/// Nothing where there is none.
+std::optional<Region> find_region(const Program& program, Around around);
 
 /// Which axis of `buffer` each axis of a view of it moves along; -1 where it repeats or has size 1. Nothing where the
 /// view is no permutation of whole axes.

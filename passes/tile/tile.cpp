@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "passes/lower/lowering.hpp"
 #include "passes/tile/region.hpp"
 #include "passes/tile/tile_program.hpp"
 #include "passes/tile/tiling.hpp"
@@ -68,17 +69,17 @@ void put_in_place(Program& program, const Region& region, Step made) {
   program.steps = std::move(before);
 }
 
-}  // namespace
-
-Status tile(Program& program, const Target& target) {
+/// Regions of one kind, until there is none or one that is better run as a whole.
+template <class Tiling>
+Status tile_all(Program& program, const Target& target, Around around, const Tiling& tiling) {
   for (;;) {
-    std::optional<Region> region = find_region(program);
+    std::optional<Region> region = find_region(program, around);
     if (!region) return {};
-    const auto extents = tiling_of(program, *region);
+    const auto extents = tiling(program, *region);
     if (!extents) return {};
     if (counts_along_tiles(program, *region)) {
       replace_indices(program, *region);
-      region = find_region(program);  // the steps have further operands
+      region = find_region(program, around);  // the steps have further operands
       if (!region) return {};
     }
     Result<Step> made = tile_step(program, *region, *extents, target);
@@ -88,6 +89,13 @@ Status tile(Program& program, const Target& target) {
     step.picked.kernel = &kTiles;
     put_in_place(program, *region, std::move(step));
   }
+}
+
+}  // namespace
+
+Status tile(Program& program, const Target& target) {
+  PT_TRY(tile_all(program, target, Around::products, tiling_of));
+  return generates_loops(target) ? tile_all(program, target, Around::sums, tiling_of_sums) : Status();
 }
 
 }  // namespace partita

@@ -156,6 +156,9 @@ class Maker {
     Buffer b{.role = port.written ? Buffer::Role::output : Buffer::Role::input,
              .desc = logical_tensor(0, desc.dtype, desc.dims, desc.strides),
              .content = {}};
+    // What is made between products is read soon.
+    if (port.written && region_.around == Around::sums)
+      b.whole_bytes = around_.buffers[static_cast<size_t>(port.buffer)].desc.size_bytes();
     made_.program.buffers.push_back(std::move(b));
     port.inner = static_cast<int>(made_.program.buffers.size()) - 1;
     made_.ports.push_back(std::move(port));
@@ -273,7 +276,8 @@ Result<Step> tile_step(const Program& program, const Region& region, const std::
   Step step;
   step.problem.step = StepKind::tiles;
   for (size_t s : region.steps)
-    step.ops.insert(step.ops.end(), program.steps[s].ops.begin(), program.steps[s].ops.end());
+    for (const std::string& op : program.steps[s].ops)
+      if (std::find(step.ops.begin(), step.ops.end(), op) == step.ops.end()) step.ops.push_back(op);
   for (const Port& port : tiles->full.ports) {
     if (port.buffer == kStart) continue;
     std::vector<int>& side = port.written ? step.out : step.in;

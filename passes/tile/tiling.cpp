@@ -2,9 +2,12 @@
 // Sizes of tiles: what a tile makes and reads again stays in the second-level cache of its processor.
 #include "passes/tile/tiling.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <set>
 
+#include "kernels/loop/fold_plan.hpp"
 #include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
 
@@ -14,6 +17,16 @@ namespace {
 constexpr int64_t kWorthTiles = 256 << 10;  ///< bytes of values alive at once that stay in the caches anyhow
 constexpr int64_t kWantedTiles = 16;        ///< so that threads share them evenly
 constexpr int64_t kRows = 32;               ///< products of fewer rows are slow
+
+constexpr int64_t kLine = 64, kLeastRun = 2048;  ///< bytes that follow each other, of tensors that tiles cut
+constexpr int64_t kManyTiles = 64;               ///< of work that is not computed twice in any case
+
+/// Of a processor: half of the last-level cache is for what other threads and programs have there.
+int64_t cache_share() {
+  const auto processors = std::max<long>(1, sysconf(_SC_NPROCESSORS_ONLN));
+  return static_cast<int64_t>(
+      std::max(second_level_cache_bytes(), last_level_cache_bytes() / 2 / static_cast<size_t>(processors)));
+}
 
 int64_t cache_bytes() { return static_cast<int64_t>(second_level_cache_bytes()); }
 
@@ -169,6 +182,75 @@ std::optional<std::vector<int64_t>> tiling_of(const Program& program, const Regi
   if (sizes.repeated(true) > cache_bytes() && sizes.repeated(false) * (parts - 1) > sizes.local_bytes())
     return std::nullopt;
   return extents;
+}
+
+namespace {
+
+/// What the steps of a region around sums read and write, of tensors that are cut with the tiles.
+class Traffic {
+ public:
+  Traffic(const Program& p, const Region& r) : p_(p), r_(r) {
+    for (size_t i = 0; i < r.steps.size(); ++i) {
+      const Step& step = p.steps[r.steps[i]];
+      const auto waits = [&](int b) { return sums_.count(b) > 0; };
+      const bool behind = std::any_of(step.in.begin(), step.in.end(), waits);
+      for (size_t k = 0; k < step.in.size(); ++k)
+        add(step.in[k], step.problem.in[k], r.walks[i].in[k], r.tiled[i], behind);
+      for (size_t k = 0; k < step.out.size(); ++k) {
+        add(step.out[k], step.problem.out[k], r.walks[i].out[k], r.tiled[i], false);
+        if (behind || fold_of_output(step.problem.back, k) != Fold::none) sums_.insert(step.out[k]);
+      }
+    }
+  }
+
+  /// Of all tiles.
+  int64_t bytes() const { return bytes_; }
+  /// The shortest run of bytes that belongs to one index of the tile axis.
+  int64_t run() const { return run_; }
+  /// Whether some large tensor is read before there are sums and, by what waits for them, again.
+  bool reads_again() const { return reads_again_; }
+
+ private:
+  void add(int buffer, const TensorDesc& desc, const std::vector<int>& walked, const std::vector<int>& tiled,
+           bool behind) {
+    if (buffer == Step::kNoBuffer) return;
+    int64_t places = 1, stride = 0;
+    for (int d = 0; d < desc.dims.size(); ++d) {
+      if (desc.strides[d] == 0) continue;
+      places *= desc.dims[d];
+      const int at = walked[static_cast<size_t>(d)];
+      if (at >= 0 && tiled[static_cast<size_t>(at)] >= 0) stride = desc.strides[d];
+    }
+    if (places <= r_.axes[0].extent) return;  // a number for each index
+    if (!seen_.insert(buffer).second) {
+      reads_again_ = reads_again_ || behind;
+      return;
+    }
+    bytes_ += static_cast<int64_t>(bytes_for(desc.dtype, places));
+    run_ = std::min(run_, static_cast<int64_t>(bytes_for(desc.dtype, stride)));
+  }
+
+  const Program& p_;
+  const Region& r_;
+  std::set<int> seen_, sums_;  // buffers: large ones; sums, and what is made of them
+  int64_t bytes_ = 0, run_ = INT64_MAX;
+  bool reads_again_ = false;
+};
+
+}  // namespace
+
+std::optional<std::vector<int64_t>> tiling_of_sums(const Program& program, const Region& region) {
+  if (region.axes.size() != 1) return std::nullopt;
+  const Traffic traffic(program, region);
+  const int64_t extent = region.axes[0].extent, each = traffic.bytes() / extent;
+  if (!traffic.reads_again() || !leaves_the_caches(traffic.bytes()) || each == 0) return std::nullopt;
+  // Streaming stores want tiles of whole cache lines.
+  int64_t together = 1;
+  while (together * traffic.run() % kLine != 0) ++together;
+  const int64_t most = std::min(cache_share() / each, std::max(extent / kManyTiles, together));
+  for (int64_t n = most / together * together; n > 0; n -= together)
+    if (extent % n == 0 && extent / n >= kWantedTiles && n * traffic.run() >= kLeastRun) return std::vector<int64_t>{n};
+  return std::nullopt;
 }
 
 }  // namespace partita

@@ -22,7 +22,8 @@ struct Case {
   std::vector<Order> orders;
   std::function<void(Net&)> graph;
   std::function<void(Chain&)> chain;  ///< null where oneDNN has nothing like it: then tests alone check the results
-  /// Inputs that no algorithm can do with reading once (batch normalisation needs its sums before its first result).
+  /// Inputs that are needed once more when all of them was read (batch normalisation needs its sums before its first
+  /// result). What stays in the caches meanwhile lets a case be faster than the limit.
   std::vector<int> read_twice = {};
   /// Inputs that only name a shape.
   std::vector<int> never_read = {};
