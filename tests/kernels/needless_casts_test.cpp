@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "kernels/transplant.hpp"
 #include "tests/support/maxima.hpp"
 
