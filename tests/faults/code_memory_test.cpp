@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "src/base/cpu.hpp"
 #include "src/base/text.hpp"
 #include "src/compile/compile.hpp"
 #include "tests/faults/failing_memory.hpp"
+#include "tests/support/kernel_run.hpp"
 #include "tests/support/session.hpp"
 
 namespace partita::test {
@@ -72,7 +72,7 @@ TEST(code_memory_process, DISABLED_no_pages) { expect_told_once(NoCodeMemory::Ho
 TEST(code_memory_process, DISABLED_no_execution) { expect_told_once(NoCodeMemory::How::no_execution); }
 
 TEST(code_memory_process, DISABLED_no_both_at_once) {
-  if (machine_isa() == Isa::any || !PARTITA_JIT) return;
+  if (!generates_code()) return;
   set_cache_capacity(0);
   Session session(kSmallGraphs[0].text, engine(), 1);
   testing::internal::CaptureStderr();

@@ -7,6 +7,7 @@
 #include "src/base/cpu.hpp"
 #include "src/harness/compare.hpp"
 #include "tests/support/graph_text.hpp"
+#include "tests/support/kernel_run.hpp"
 #include "tests/support/programs.hpp"
 
 namespace partita::test {
@@ -63,8 +64,6 @@ void expect_same_results(Made& m) {
   for (const auto& [id, storage] : expected) EXPECT_EQ(compare(got.at(id), storage, 1e-5).first, "") << id;
 }
 
-bool generates_code() { return kernels_for(StepKind::loop).front().isa != Isa::any && machine_isa() != Isa::any; }
-
 TEST(untangle, copies_what_a_folding_loop_cannot_read_across) {
   Made m = made(
       "%2 = Multiply(%0: f32[2,16,5,7], %1: f32[2,16,5,7]); %3: f32[1,16,1,1] = ReduceSum(%2) "
@@ -79,7 +78,7 @@ TEST(untangle, reads_one_copy_twice) {
       "%2 = Multiply(%0: f32[2,16,5,7], %1: f32[2,16,5,7]); %8 = Add(%2, %7: f32[2,16,5,7]); "
       "%3: f32[1,16,1,1] = ReduceSum(%8) {axes=[0,2,3], keep_dims=true}; %4 = Subtract(%0, %3); %5 = Multiply(%4, %1)");
   const auto reads = [&](const Program& p) {
-    const auto input = std::ranges::find(p.buffers, uint64_t{1}, &Buffer::tensor) - p.buffers.begin();
+    const auto input = std::ranges::find(p.buffers, uint64_t{1}, &partita::Buffer::tensor) - p.buffers.begin();
     return std::ranges::count_if(p.steps, [&](const Step& s) { return s.reads(static_cast<int>(input)); });
   };
   EXPECT_EQ(reads(m.before), 2);

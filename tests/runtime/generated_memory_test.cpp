@@ -14,6 +14,7 @@
 #include "src/base/text.hpp"
 #include "src/base/threads.hpp"
 #include "tests/runtime/ready_partition.hpp"
+#include "tests/support/kernel_run.hpp"
 
 namespace partita::test {
 namespace {
@@ -39,8 +40,6 @@ std::vector<Mapping> mappings() {
   }
   return list;
 }
-
-bool generates_code() { return PARTITA_JIT && machine_isa() != Isa::any; }
 
 /// Runs one of the disabled tests in a process of its own, PARTITA_PERF as given.
 int exit_code_of(const std::string& test, const std::string& switched) {

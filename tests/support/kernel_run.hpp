@@ -11,6 +11,7 @@ namespace partita::test {
 
 /// The instruction sets that this machine and build generate code for.
 std::vector<Isa> generated_isas();
+inline bool generates_code() { return !generated_isas().empty(); }
 /// The generated row of the step's table for the instruction set; fails the test where there is none.
 const Kernel* generated_row(StepKind step, Isa isa);
 
