@@ -2,6 +2,8 @@
 // Copying of expressions; entry: Transplant::run().
 #include "kernels/transplant.hpp"
 
+#include <algorithm>
+
 namespace partita {
 
 std::vector<ExprBuilder::Value> Transplant::run() {
@@ -25,6 +27,10 @@ std::vector<ExprBuilder::Value> Transplant::run() {
     }
   }
   return value;
+}
+
+bool loads(const Expr& expr, int operand) {
+  return std::ranges::any_of(expr.code, [&](const Instr& in) { return in.op == ExprOp::load && in.imm == operand; });
 }
 
 Expr without_unused(const Expr& back) {

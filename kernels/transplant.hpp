@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transplant: copies an expression into another one, with operands moved and chosen loads replaced by values; and
-// what an expression does not need.
+// what an expression reads and needs.
 #pragma once
 
 #include <utility>
@@ -27,6 +27,8 @@ class Transplant {
   ExprBuilder builder_;
 };
 
+/// Whether the expression loads the operand.
+bool loads(const Expr& expr, int operand);
 /// The same instructions without those that no store and no fold needs.
 Expr without_unused(const Expr& back);
 

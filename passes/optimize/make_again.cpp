@@ -19,17 +19,12 @@ bool is_quick(const Problem& p) {
   return g.kernel == g.strides;
 }
 
-bool loads(const Expr& expr, size_t operand) {
-  return std::ranges::any_of(
-      expr.code, [&](const Instr& in) { return in.op == ExprOp::load && static_cast<size_t>(in.imm) == operand; });
-}
-
 /// Without operands behind the ports that no expression loads.
 void drop_operands(Step& step) {
   Problem& p = step.problem;
   const auto ports = static_cast<size_t>(p.in_ports());
   for (size_t k = step.in.size(); k-- > ports;) {
-    if (loads(p.front, k) || loads(p.back, k)) continue;
+    if (loads(p.front, static_cast<int>(k)) || loads(p.back, static_cast<int>(k))) continue;
     step.in.erase(step.in.begin() + static_cast<long>(k));
     p.in.erase(p.in.begin() + static_cast<long>(k));
     for (Expr* e : {&p.front, &p.back})

@@ -2,8 +2,6 @@
 // Sizes of tiles: what a tile makes and reads again stays in the second-level cache of its processor.
 #include "passes/tile/tiling.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <set>
 
@@ -23,9 +21,7 @@ constexpr int64_t kManyTiles = 64;               ///< of work that is not comput
 
 /// Of a processor: half of the last-level cache is for what other threads and programs have there.
 int64_t cache_share() {
-  const auto processors = std::max<long>(1, sysconf(_SC_NPROCESSORS_ONLN));
-  return static_cast<int64_t>(
-      std::max(second_level_cache_bytes(), last_level_cache_bytes() / 2 / static_cast<size_t>(processors)));
+  return static_cast<int64_t>(std::max(second_level_cache_bytes(), last_level_cache_share() / 2));
 }
 
 int64_t cache_bytes() { return static_cast<int64_t>(second_level_cache_bytes()); }

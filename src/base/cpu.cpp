@@ -86,6 +86,8 @@ Caches read_caches() {
   return found;
 }
 
+size_t processors() { return static_cast<size_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))); }
+
 const Caches& caches() {
   static const Caches found = read_caches();
   return found;
@@ -133,10 +135,11 @@ size_t last_level_cache_bytes() {
   return size_t{32} << 20;
 }
 
+size_t last_level_cache_share() { return last_level_cache_bytes() / processors(); }
+
 bool leaves_the_caches(int64_t bytes) {
-  static const auto most = static_cast<int64_t>(
-      std::min(last_level_cache_bytes() / 2,
-               (size_t{8} << 20) * static_cast<size_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)))));
+  static const auto most =
+      static_cast<int64_t>(std::min(last_level_cache_bytes() / 2, (size_t{8} << 20) * processors()));
   return bytes > most;
 }
 
