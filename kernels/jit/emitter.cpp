@@ -3,9 +3,11 @@
 // for single elements.
 #include "kernels/jit/emitter.hpp"
 
+#include <algorithm>
 #include <bit>
 
 #include "kernels/jit/predicates.hpp"
+#include "kernels/jit/vector_pieces.hpp"
 #include "src/base/perf_map.hpp"
 
 namespace partita::jit {
@@ -44,6 +46,12 @@ bool emit_pair(Emitter& e, LaneOp op, const Xmm& dst, const Xmm& a, const Xbyak:
     case LaneOp::imin: return e.vpminsd(dst, a, b), true;
     default: return false;
   }
+}
+
+std::vector<int32_t> bits_of(std::span<const float> numbers) {
+  std::vector<int32_t> bits(numbers.size());
+  std::ranges::transform(numbers, bits.begin(), [](float number) { return std::bit_cast<int32_t>(number); });
+  return bits;
 }
 
 }  // namespace
@@ -196,6 +204,8 @@ void Emitter::compute(const Lane& lane, Xmm dst, Xmm a, Xmm b, Xmm c) {
     case LaneOp::cast: return cast(dst, a, static_cast<Dtype>(lane.imm));
     case LaneOp::scale: return vscalefps(dst, a, b);
     case LaneOp::fraction: return vreduceps(dst, a, kDown);
+    case LaneOp::lookup:
+      return vpermps(Xbyak::Zmm(dst.getIdx()), Xbyak::Zmm(a.getIdx()), pattern(bits_of(looked_up(lane.imm))));
     case LaneOp::keep: return keep_lanes(dst, a, b, lane.imm);
     case LaneOp::across: return fold_lanes(dst, a, static_cast<Fold>(lane.imm));
     case LaneOp::halves:

@@ -59,6 +59,10 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   enum class Walk : uint8_t { same, next };
   /// Loads `count` <= lanes() elements at `address` (register expression) as f32, or as s32 where that is their type.
   void load(Xbyak::Xmm dst, Dtype dtype, Walk walk, const Xbyak::RegExp& address, int count);
+  /// The same of elements [begin, end) of a vector at `address`, zeros around them. AVX-512 alone; uses k1 and rax.
+  void load_between(Xbyak::Xmm dst, Dtype dtype, const Xbyak::RegExp& address, int begin, int end);
+  /// The same with elements of 2 bytes as they are, two a lane.
+  void load_halves_between(Xbyak::Xmm dst, const Xbyak::RegExp& address, int begin, int end);
   /// Converts and stores `count` elements; `streaming` bypasses the caches (address aligned to the bytes stored, or to
   /// a piece of stream_in_pieces).
   void store(Xbyak::Xmm value, Dtype dtype, bool integer, const Xbyak::RegExp& address, int count, bool streaming);
@@ -93,6 +97,8 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   void load_apart(Xbyak::Xmm dst, const Xbyak::RegExp& address, int step, int count);
   /// Whether load and store know the type, and whether values can be rounded to it.
   static bool loads(Dtype dtype);
+  /// Types of 4 bits, which load knows, too: elements from a whole byte on, the first one in its low half.
+  static bool unpacks(Dtype dtype) { return dtype == Dtype::s4 || dtype == Dtype::u4; }
   static bool stores(Dtype dtype);
   static bool casts(Dtype dtype);
 
@@ -113,8 +119,10 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
 
  private:
   Xbyak::Address constant(int32_t bits);
-  void use_mask(int count);
+  void use_mask(int begin, int end);
+  void load_masked(const Xbyak::Xmm& dst, int bytes, const Xbyak::RegExp& address);
   void load_same(Xbyak::Xmm dst, Dtype dtype, const Xbyak::RegExp& address);
+  void load_packed(Xbyak::Xmm dst, Dtype dtype, const Xbyak::RegExp& address, int count);
   void widen(Xbyak::Xmm dst, Dtype dtype);
   void halves_to_f32(Xbyak::Xmm v);
   void widen_f8(Xbyak::Xmm v, Dtype dtype);

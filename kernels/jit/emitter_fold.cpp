@@ -48,7 +48,7 @@ void Emitter::fold_into(Xmm acc, Xmm value, Fold fold, int count) {
 
 void Emitter::keep_lanes(Xmm dst, Xmm a, Xmm others, int count) {
   if (wide_) {
-    use_mask(count);
+    use_mask(0, count);
     return vblendmps(dst | k1, others, a);
   }
   masks_used_ = true;

@@ -33,14 +33,21 @@ bool Emitter::loads(Dtype dtype) {
 
 bool Emitter::stores(Dtype dtype) { return loads(dtype); }
 
-/// k1 = the first `count` lanes.
-void Emitter::use_mask(int count) {
-  mov(eax, (1u << count) - 1);
+/// k1 = lanes, or other elements, [begin, end).
+void Emitter::use_mask(int begin, int end) {
+  const auto below = [](int n) { return (uint64_t{1} << n) - 1; };
+  mov(eax, static_cast<uint32_t>(below(end) & ~below(begin)));
   kmovd(k1, eax);
+}
+
+void Emitter::load_masked(const Xmm& dst, int bytes, const RegExp& address) {
+  const auto from = ptr[address];
+  bytes == 4 ? vmovups(dst, from) : bytes == 2 ? vpmovzxwd(dst, from) : vpmovzxbd(dst, from);
 }
 
 void Emitter::load(Xmm dst, Dtype dtype, Walk walk, const RegExp& address, int count) {
   if (walk == Walk::same) return load_same(dst, dtype, address);
+  if (unpacks(dtype)) return load_packed(dst, dtype, address, count);
   if (count == lanes()) {  // both moves at once
     if (dtype == Dtype::f16) return vcvtph2ps(dst, ptr[address]);
     if (dtype == Dtype::s8) return vpmovsxbd(dst, ptr[address]), vcvtdq2ps(dst, dst);
@@ -52,10 +59,8 @@ void Emitter::load(Xmm dst, Dtype dtype, Walk walk, const RegExp& address, int c
 void Emitter::load_bytes(Xmm dst, int bytes, const RegExp& address, int count) {
   const bool part = count < lanes();
   if (wide_ || !part) {
-    if (part) use_mask(count);
-    const Xmm to = part ? dst | k1 | T_z : dst;
-    const auto from = ptr[address];
-    return bytes == 4 ? vmovups(to, from) : bytes == 2 ? vpmovzxwd(to, from) : vpmovzxbd(to, from);
+    if (part) use_mask(0, count);
+    return load_masked(part ? dst | k1 | T_z : dst, bytes, address);
   }
   if (bytes == 4) {
     masks_used_ = true;
@@ -70,6 +75,18 @@ void Emitter::load_bytes(Xmm dst, int bytes, const RegExp& address, int count) {
   bytes == 2 ? vpmovzxwd(dst, one) : vpmovzxbd(dst, one);
 }
 
+void Emitter::load_between(Xmm dst, Dtype dtype, const RegExp& address, int begin, int end) {
+  if (begin == 0) return load(dst, dtype, Walk::next, address, end);
+  use_mask(begin, std::max(begin, end));
+  load_masked(dst | k1 | T_z, bits_of(dtype) / 8, address);
+  widen(dst, dtype);
+}
+
+void Emitter::load_halves_between(Xmm dst, const RegExp& address, int begin, int end) {
+  use_mask(begin, std::max(begin, end));
+  vmovdqu16(dst | k1 | T_z, ptr[address]);
+}
+
 void Emitter::load_apart(Xmm dst, const RegExp& address, int step, int count) {
   std::vector<int32_t> places;
   for (int i = 0; i < lanes(); ++i) places.push_back(i * step);
@@ -77,7 +94,7 @@ void Emitter::load_apart(Xmm dst, const RegExp& address, int step, int count) {
   vmovups(at, pattern(places));
   vxorps(dst, dst, dst);  // it need not wait for what was there
   if (wide_) {
-    use_mask(count);
+    use_mask(0, count);
     return vgatherdps(Xbyak::Zmm(dst.getIdx()) | k1, ptr[address + Xbyak::Zmm(at.getIdx()) * 4]);
   }
   masks_used_ = true;
@@ -116,9 +133,54 @@ void Emitter::halves_to_f32(Xmm v) {
   vcvtph2ps(v, half(v));
 }
 
+/// Each lane gets the four bytes that hold its element, and shifts.
+void Emitter::load_packed(Xmm dst, Dtype dtype, const RegExp& address, int count) {
+  constexpr int kOfFourBytes = 8, kBits = 4;
+  const Xmm bytes = low(dst);
+  const bool whole = count == lanes(), is_signed = dtype == Dtype::s4;
+  std::vector<int32_t> fours, shifts;
+  for (int i = 0; i < lanes(); ++i) {
+    fours.push_back(i / kOfFourBytes);
+    const int up = kBits * (i % kOfFourBytes);
+    shifts.push_back(is_signed ? 32 - kBits - up : up);
+  }
+  if (wide_) {
+    if (whole) {
+      vmovq(bytes, ptr[address]);
+    } else {
+      use_mask(0, (count + 1) / 2);
+      vmovdqu8(bytes | k1 | T_z, ptr[address]);
+    }
+    vmovups(scratch(0), pattern(fours));
+    vpermd(Xbyak::Zmm(dst.getIdx()), Xbyak::Zmm(scratch(0).getIdx()), Xbyak::Zmm(dst.getIdx()));
+  } else if (whole) {
+    vpbroadcastd(dst, ptr[address]);
+  } else {
+    vpxor(bytes, bytes, bytes);
+    for (int j = 0; j < (count + 1) / 2; ++j) vpinsrb(bytes, bytes, ptr[address + j], static_cast<uint8_t>(j));
+    vpbroadcastd(dst, bytes);
+  }
+  if (is_signed) {
+    vpsllvd(dst, dst, pattern(shifts));
+    vpsrad(dst, dst, 32 - kBits);
+  } else {
+    vpsrlvd(dst, dst, pattern(shifts));
+    wide_ ? vpandd(dst, dst, everywhere(15)) : vpand(dst, dst, everywhere(15));
+  }
+  vcvtdq2ps(dst, dst);
+}
+
 void Emitter::load_same(Xmm dst, Dtype dtype, const RegExp& address) {
   const Xmm one(dst.getIdx());
   switch (dtype) {
+    case Dtype::s4:
+    case Dtype::u4:
+      movzx(eax, byte[address]);
+      shl(eax, 28);
+      dtype == Dtype::s4 ? sar(eax, 28) : shr(eax, 28);
+      vmovd(one, eax);
+      vcvtdq2ps(one, one);
+      break;
     case Dtype::f32:
     case Dtype::s32: return vbroadcastss(dst, dword[address]);
     case Dtype::bf16:
@@ -204,7 +266,7 @@ void Emitter::store_bytes(Xmm v, int bytes, const RegExp& address, int count, bo
     return stream(half(scratch(3)), address, count * 2);
   }
   if (wide_) {
-    if (part) use_mask(count);
+    if (part) use_mask(0, count);
     if (bytes == 4) return part ? vmovups(to | k1, v) : streaming ? vmovntps(to, v) : vmovups(to, v);
     if (part) return bytes == 2 ? vpmovdw(to | k1, v) : vpmovdb(to | k1, v);
     if (!streaming) return bytes == 2 ? vpmovdw(to, v) : vpmovdb(to, v);
@@ -237,7 +299,7 @@ void Emitter::store_halves(Xmm packed, const RegExp& address, int count, bool st
   if (in_pieces(count * 2, streaming)) return stream(packed, address, count * 2);
   if (count == lanes()) return streaming ? vmovntdq(to, packed) : vmovups(to, packed);
   if (wide_) {
-    use_mask(count);
+    use_mask(0, count);
     return vmovdqu16(to | k1, packed);
   }
   for (int j = 0; j < count; ++j) vpextrw(ptr[address + 2 * j], packed, static_cast<uint8_t>(j));

@@ -33,7 +33,7 @@ class Expander {
         value_(expr.code.size()),
         mask_(expr.code.size()),
         integer_(expr.code.size()) {
-    b_.scales = isa == Isa::avx512;
+    b_.wide = isa == Isa::avx512;
   }
 
   Lanes run() {

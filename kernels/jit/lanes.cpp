@@ -27,6 +27,7 @@ int lane_operands(LaneOp op) {
     case to_float:
     case cast:
     case fraction:
+    case lookup:
     case across:
     case across_quarters:
     case spread: return 1;

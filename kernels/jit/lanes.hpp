@@ -44,16 +44,17 @@ enum class LaneOp : uint8_t {
   igt,
   shl,
   shr,
-  sra,       ///< integer shifts of a by `imm` bits; shr fills with zeros
-  to_int,    ///< f32 to s32, round to nearest even; out of range gives 0x80000000
-  to_float,  ///< s32 to f32
-  cast,      ///< a rounded to the precision of type `imm` (a Dtype) and back
-  scale,     ///< a times 2 to the power of floor(b), with one rounding; where LaneBuilder::scales
-  fraction,  ///< a - floor(a), 0 where a is infinite; where LaneBuilder::scales
-  keep,      ///< a in the first `imm` lanes, b in the others
-  across,    ///< a number: all lanes of a, folded (`imm` is a Fold)
-  halves,    ///< both halves of a folded, and of b, side by side
-  quarters,  ///< of two such: what is left of four vectors, side by side
+  sra,              ///< integer shifts of a by `imm` bits; shr fills with zeros
+  to_int,           ///< f32 to s32, round to nearest even; out of range gives 0x80000000
+  to_float,         ///< s32 to f32
+  cast,             ///< a rounded to the precision of type `imm` (a Dtype) and back
+  scale,            ///< a times 2 to the power of floor(b), with one rounding; where LaneBuilder::wide
+  fraction,         ///< a - floor(a), 0 where a is infinite; where LaneBuilder::wide
+  lookup,           ///< number a modulo 16 of the table `imm` (vector_pieces.hpp); where LaneBuilder::wide
+  keep,             ///< a in the first `imm` lanes, b in the others
+  across,           ///< a number: all lanes of a, folded (`imm` is a Fold)
+  halves,           ///< both halves of a folded, and of b, side by side
+  quarters,         ///< of two such: what is left of four vectors, side by side
   across_quarters,  ///< four numbers: each quarter of a, folded
   spread,           ///< number `imm` of a in every lane
 };
@@ -99,7 +100,7 @@ class LaneBuilder {
  public:
   using Value = uint16_t;
   Precision precision = Precision::full;  ///< of the elementary functions appended next
-  bool scales = false;                    ///< the machine has LaneOp::scale and fraction, as AVX-512 does
+  bool wide = false;  ///< vectors have 16 lanes, and the machine LaneOp::scale, fraction and lookup: AVX-512
   explicit LaneBuilder(Lanes& lanes) : lanes_(lanes) {}
 
   Value emit(const Lane& lane);

@@ -130,50 +130,80 @@ bool PoolCode::inside_row(int64_t first) const {
   return cell >= 0 && cell + p_.span(2) - 1 + lanes() * stride <= p_.g.src[2];
 }
 
-/// Source cells are loaded from the first window's on, or from the row's beginning.
+/// Of each window from `first` on: whether its tap is none of the row's cells.
+std::vector<bool> PoolCode::outside_row(int64_t tap, int64_t first) const {
+  std::vector<bool> outside;
+  for (int64_t window = first; window < first + lanes(); ++window) {
+    const int64_t cell = window * p_.g.strides[2] + tap * p_.g.dilations[2] - p_.g.pads_begin[2];
+    outside.push_back(cell < 0 || cell >= p_.g.src[2]);
+  }
+  return outside;
+}
+
+/// Cells outside the row are 0.
+void PoolCode::load_pairs(const Xmm& pairs, size_t stream, int64_t displacement, int64_t tap, int64_t first,
+                          bool ahead) {
+  const int64_t away = tap * p_.g.dilations[2] - p_.g.pads_begin[2], cell = first * p_.g.strides[2] + away;
+  const auto part = [&](int64_t place) { return static_cast<int>(std::clamp<int64_t>(place - cell, 0, 2 * lanes())); };
+  mov(rdx, slot(stream));
+  const RegExp at = rdx + static_cast<int>(displacement) + r9 * 2 + static_cast<int>(away * 2);
+  if (ahead) fetch(at);
+  inside_row(first) ? load_bytes(pairs, 4, at, lanes()) : load_halves_between(pairs, at, part(0), part(p_.g.src[2]));
+}
+
+/// Source cells are loaded from the first window's on; without masks, where it lies before the row, from the row's
+/// beginning.
 void PoolCode::load_row_tap(size_t stream, int64_t displacement, int64_t tap, int64_t first, bool ahead) {
   const PoolGeometry& g = p_.g;
   const PoolOperand& source = p_.in[0];
-  const bool inside = inside_row(first);
   const int64_t stride = g.strides[2], away = tap * g.dilations[2] - g.pads_begin[2];  // of the first window's cell
-  const int64_t outside = inside ? 0 : std::max<int64_t>(0, -(first * stride + away));
-  const int64_t left = inside ? lanes() * stride : g.src[2] - (first * stride + away + outside);
+  const bool inside = inside_row(first), in_place = inside || wide();
+  // Of two neighbours the second one is, one cell further, in what the first one brought. Loads of AVX2 are changed.
+  const bool is_second = in_place && stride == 2 && g.dilations[2] == 1 && tap % 2 == 1, brought = wide() && is_second;
+  const int64_t begin = first * stride + away - (brought ? 1 : 0);  // of what is loaded
+  const int64_t outside = inside ? 0 : std::max<int64_t>(0, -begin), skipped = in_place ? 0 : outside;
+  const int64_t end = inside ? lanes() * stride : std::min(g.src[2] - begin, lanes() * stride + skipped);
   const int each = bits_of(source.dtype) / 8;
   const auto cell_at = [&](int64_t cell) {
     const RegExp row = rdx + static_cast<int>(displacement);
     return source.x == 0 ? row : row + r9 * each + static_cast<int>(cell * each);
   };
-  // Of two neighbours the second one is, one cell further, in what the first one brought. Loads of AVX2 are changed.
-  const bool is_second = inside && stride == 2 && g.dilations[2] == 1 && tap % 2 == 1, brought = wide() && is_second;
+  const auto inside_of = [&](int64_t from, int64_t count) {
+    const auto part = [&](int64_t place) { return static_cast<int>(std::clamp<int64_t>(place - from, 0, count)); };
+    return std::pair(part(outside), part(end));
+  };
+  const auto exclude = [&] { set_lanes(vec(kTap), outside_row(tap, first), std::bit_cast<int32_t>(kLowest)); };
   mov(rdx, slot(stream));
-  if (inside && stride == 2 && source.dtype == Dtype::bf16 && source.x != 0) {
+  if (in_place && stride == 2 && source.dtype == Dtype::bf16 && source.x != 0) {
     // Each lane is a tap and, in its upper half, the cell behind it.
     const Xmm pairs = vec(search_registers() + 1);
-    if (is_second) return vandps(vec(kTap), pairs, held(everywhere(0xffff0000u)));
-    const RegExp at = cell_at(away);
-    if (ahead) fetch(at);
-    load_bytes(pairs, 4, at, lanes());
-    return vpslld(vec(kTap), pairs, 16);
+    if (is_second) {
+      vandps(vec(kTap), pairs, held(everywhere(0xffff0000u)));
+    } else {
+      load_pairs(pairs, stream, displacement, tap, first, ahead);
+      vpslld(vec(kTap), pairs, 16);
+    }
+    if (!inside) exclude();
+    return;
   }
   const auto place = [&](int l) {
-    return std::clamp<int64_t>(l * stride - outside + (brought ? 1 : 0), 0, lanes() * stride - 1);
+    return std::clamp<int64_t>(l * stride - skipped + (brought ? 1 : 0), 0, lanes() * stride - 1);
   };
-  const auto vectors = std::clamp<int64_t>((left + lanes() - 1) / lanes(), 1, stride);
-  for (int64_t v = 0; v < vectors && left > 0; ++v) {
+  const auto vectors = std::clamp<int64_t>((end - skipped + lanes() - 1) / lanes(), 1, stride);
+  for (int64_t v = 0; v < vectors && end > skipped; ++v) {
     const Xmm cells = vec(search_registers() + 1 + (wide() ? static_cast<int>(v) : 0)),
               to = stride == 1 ? vec(kTap) : cells;
-    if (!brought)
-      load_elements(to, source, source.x == 0, cell_at(away + outside + v * lanes()),
-                    static_cast<int>(std::clamp<int64_t>(left - v * lanes(), 0, lanes())), ahead);
-    if (stride > 1 || outside > 0) merge_lanes(vec(kTap), to, static_cast<int>(v), vectors == 1, place);
+    const auto [from, until] = inside_of(v * lanes() + skipped, lanes());
+    const RegExp at = cell_at(away + skipped + v * lanes());
+    if (!brought && in_place && !inside && source.x != 0) {
+      if (ahead) fetch(at);
+      load_between(to, source.dtype, at, from, until);
+    } else if (!brought) {
+      load_elements(to, source, source.x == 0, at, until, ahead);
+    }
+    if (stride > 1 || skipped > 0) merge_lanes(vec(kTap), to, static_cast<int>(v), vectors == 1, place);
   }
-  if (inside) return;
-  std::vector<bool> invalid;
-  for (int64_t l = 0; l < lanes(); ++l) {
-    const int64_t cell = (first + l) * stride + away;
-    invalid.push_back(cell < 0 || cell >= g.src[2]);
-  }
-  set_lanes(vec(kTap), invalid, std::bit_cast<int32_t>(kLowest));
+  if (!inside) exclude();
 }
 
 void PoolCode::add_won(const Xmm& sum, bool first, const Xmm& winner, const Xbyak::Operand& gradient,

@@ -61,10 +61,10 @@ class PoolCode : protected Emitter {
   /// What a tap is called in each lane.
   using TapNames = std::function<std::vector<int32_t>(int64_t row, int64_t tap)>;
   /// winner = the name of the first maximum, NaN counts as one; vec(kBest) = the maximum. `load_tap` brings a tap to
-  /// vec(kTap). `start`, if any, sets both to what the first taps compete with. All may be called twice. Uses scratch
-  /// 0, 1 and k1 to k4.
+  /// vec(kTap). `start`, if any, sets both to what the first taps compete with. All may be called twice, unless
+  /// it is known that a tap probably `has_nan`. Uses scratch 0, 1 and k1 to k4.
   void find_maximum(const Xbyak::Xmm& winner, const Taps& taps, const std::function<void()>& start,
-                    const LoadTap& load_tap, const TapNames& names);
+                    const LoadTap& load_tap, const TapNames& names, bool has_nan = false);
   /// row * kernel + tap
   TapNames tap_numbers() const {
     return [this](int64_t row, int64_t tap) { return everywhere(row * p_.g.kernel[2] + tap); };
@@ -80,12 +80,17 @@ class PoolCode : protected Emitter {
   /// find_maximum for neighbours along x, from window `first` on; load_row_tap brings their taps. Where all of them are
   /// `inside_row` (all that their taps read, and what is loaded with it), any other such vector may be meant.
   void find_row_maximum(const Xbyak::Xmm& winner, const Taps& rows, int64_t first, const LoadTap& load_tap,
-                        const TapNames& names);
+                        const TapNames& names, bool has_nan = false);
   /// Of the source row that starts `displacement` bytes behind where the stream is; r9 is the first window times the
   /// stride. `ahead`: fetches what follows. Taps of a row come in ascending order, from 0 on. Uses row_tap_registers()
   /// from search_registers() + 1 on.
   void load_row_tap(size_t stream, int64_t displacement, int64_t tap, int64_t first, bool ahead);
   bool inside_row(int64_t first) const;
+  /// The source row of a row of taps: how many bytes it starts behind where the stream is.
+  using PlaceRow = std::function<int64_t(int64_t row)>;
+  /// find_row_maximum with tap_numbers, but vec(kBest) may be something else.
+  void find_row_winner(const Xbyak::Xmm& winner, const Taps& rows, int64_t first, size_t stream,
+                       const PlaceRow& displacement);
   int row_tap_registers() const { return wide() ? static_cast<int>(kMostStride) : 1; }
   /// Whether no window before this one read the tap.
   bool new_tap(int64_t row, int64_t tap) const {
@@ -140,8 +145,19 @@ class PoolCode : protected Emitter {
   const void* emit_frame(const Problem& problem, const Room& room,
                          const std::function<void(Body& front, Body& back)>& steps,
                          const std::function<void()>& tables);
+  /// Two neighbours a lane, from the tap of the windows from `first` on.
+  void load_pairs(const Xbyak::Xmm& pairs, size_t stream, int64_t displacement, int64_t tap, int64_t first, bool ahead);
+  std::vector<bool> outside_row(int64_t tap, int64_t first) const;
   bool searched_in_halves(const Group& group, int vector) const;
   void search_halves(int winners, const Taps& taps, const PlaceTap& place);
+  /// Whether neighbours along x are searched as integers, two of them loaded as a lane.
+  bool searched_in_pairs() const;
+  void search_pairs(const Xbyak::Xmm& winner, const Taps& rows, int64_t first, size_t stream,
+                    const PlaceRow& displacement);
+  void count_from_zero(const Xbyak::Zmm& halves, const Xbyak::Zmm& signs);
+  int64_t counted_infinity() const;
+  /// A number of 16 bits, twice a lane.
+  Xbyak::Address halves(int64_t number) { return pattern(everywhere((number & 0xffff) * 0x10001)); }
   /// What a search takes the taps for: numbers, or numbers and NaN.
   enum class Taken : uint8_t { numbers, any };
   void search(const Xbyak::Xmm& winner, const Taps& taps, bool started, Taken taken, const LoadTap& load_tap,

@@ -125,23 +125,26 @@ void PlanePeriodKernel::search_group(Body& front, const PeriodPart& rows, int64_
   const auto count = static_cast<int>(std::min<int64_t>(lanes(), g.dst[2] - first));
   imul(r9, rcx, static_cast<int>(stride()));
   const Xmm winner = vec(search_registers()), gradient = vec(kBest);
-  const auto load = [&](int64_t row, int64_t tap) {
-    const int64_t displacement = (row * g.dilations[1] - g.pads_begin[1]) * p_.in[0].y;
-    load_row_tap(0, displacement, tap, first, new_tap(row, tap));
-  };
   if (from_indices())
     load_winners(winner, count);
   else
-    find_row_maximum(winner, {rows.first_tap, rows.end_tap, 0, g.kernel[2]}, first, load, tap_numbers());
+    find_row_winner(winner, {rows.first_tap, rows.end_tap, 0, g.kernel[2]}, first, 0,
+                    [&](int64_t row) { return (row * g.dilations[1] - g.pads_begin[1]) * p_.in[0].y; });
+  // Whole vectors: stores under masks hand nothing on to loads.
+  if (count < lanes()) {
+    std::vector<bool> missing(static_cast<size_t>(lanes()), false);
+    std::fill(missing.begin() + count, missing.end(), true);
+    set_lanes(winner, missing, -1);
+  }
   mov(rdx, slot(kept_stream(0)));
-  store_bytes(winner, 4, rdx + rcx * 4, count, false);
+  store_bytes(winner, 4, rdx + rcx * 4, lanes(), false);
   emit_gradient(front, gradient, [&](Xmm dst, const PoolOperand& o, size_t k) {
     const bool same = o.x == 0;
     mov(rdx, slot(front_stream(k)));
     load_elements(dst, o, same, same ? RegExp(rdx) : rdx + rcx * (bits_of(o.dtype) / 8), count);
   });
   mov(rdx, slot(kept_stream(0)));
-  store_bytes(gradient, 4, rdx + rcx * 4 + static_cast<int>(gradients_at_), count, false);
+  store_bytes(gradient, 4, rdx + rcx * 4 + static_cast<int>(gradients_at_), lanes(), false);
 }
 
 /// What is before the window's first tap becomes -1.

@@ -2,6 +2,7 @@
 // GELU in both forms, Mish, and their derivatives. Each is written as max(x, 0) less a term that vanishes on both
 // sides, which is computed without cancellation and meets denormals in its last product only.
 #include "kernels/jit/vector_parts.hpp"
+#include "kernels/jit/vector_pieces.hpp"
 
 namespace partita::jit {
 namespace {
@@ -86,13 +87,13 @@ TailPlace tail_place(LaneBuilder& b, Value t, float full_middle, float narrow_mi
 /// Keeps numbers normal that are multiplied once more.
 constexpr float kLift = 0x1p24f;
 
-bool lifts(const LaneBuilder& b) { return b.scales && b.precision == Precision::full; }
+bool lifts(const LaneBuilder& b) { return b.wide && b.precision == Precision::full; }
 
 /// x * power * t * other: an infinite t meets a power of 0, a large one does not become infinite before, unless it is
 /// lifted (by a power above that of exp_zero).
 Value scaled(LaneBuilder& b, Value x, const Exponential& e, Value t) {
   if (lifts(b)) return b.mul(b.mul(scaled(b, b.mul(x, b.constant(kLift)), e), t), b.constant(1 / kLift));
-  if (b.scales) return b.mul(scaled(b, x, e), t);
+  if (b.wide) return b.mul(scaled(b, x, e), t);
   const Value product = b.mul(b.mul(x, e.power), t);
   return e.other ? b.mul(product, *e.other) : product;
 }
@@ -122,6 +123,9 @@ Exponential tanh_form(LaneBuilder& b, Value t) {
   return fine_exponential(b, at_least(b, exp_zero(b), negated(b, whole.high)), negated(b, rest));
 }
 
+/// How far t is below the point -t where GELU's derivative is 0.
+Value root_distance(LaneBuilder& b, Value t) { return b.add(b.sub(b.constant(kRoot), t), b.constant(kRootRest)); }
+
 /// g where x is negative, otherwise 1 - g.
 Value mirrored(LaneBuilder& b, Value x, Value g) {
   return b.select(b.op(LaneOp::gt, b.constant(0), x), g, b.sub(b.constant(1), g));
@@ -131,10 +135,16 @@ Value mirrored(LaneBuilder& b, Value x, Value g) {
 
 /// x Phi(x) = max(x, 0) - |x| Phi(-|x|)
 Value gelu_erf_of(LaneBuilder& b, Value x) {
-  if (b.scales && b.precision == Precision::narrow) {
+  if (b.wide && b.precision == Precision::narrow) {
     const Value t = falling_size(b, x, kBellEnd.full);
     const Exponential e = power_of_two(b, polynomial(b, t, kTailPower));
     return b.sub(at_least(b, 0, x), scaled(b, e.factor, e, t));
+  }
+  if (b.wide) {
+    const Value below = at_most(b, kPiecesEnd, x), t = size_of(b, at_least(b, -kPiecesEnd, below));
+    const Exponential tail = times_bell(b, piecewise(b, Pieces::tail, t), t);
+    const Value zero = b.mul(below, b.constant(0));  // NaN for minus infinity, whose product with 0 the definition has
+    return b.sub(b.op(LaneOp::max, x, zero), scaled(b, tail.factor, tail));
   }
   const Value t = falling_size(b, x, kBellEnd.of(b));
   const Exponential e = bell(b, at_most(b, kBellEnd.of(b), t));
@@ -145,12 +155,16 @@ Value gelu_erf_of(LaneBuilder& b, Value x) {
 
 /// At -t: exp(-t^2 / 2) (root - t) P(t); at t: 1 less that.
 Value gelu_erf_slope_of(LaneBuilder& b, Value x) {
+  if (b.wide && b.precision == Precision::full) {
+    const Value t = at_most(b, kPiecesEnd, size_of(b, x));
+    const Exponential slope = times_bell(b, b.mul(piecewise(b, Pieces::slope, t), root_distance(b, t)), t);
+    return mirrored(b, x, scaled(b, slope.factor, slope));
+  }
   const Value t = at_most(b, kBellEnd.of(b), size_of(b, x));
   const Exponential e = bell(b, t);
-  const Value distance = b.add(b.sub(b.constant(kRoot), t), b.constant(kRootRest));
   const TailPlace place = tail_place(b, t, kSlopeMiddle, kNarrowSlopeMiddle);
   const Value tail = b.mul(e.factor, polynomial(b, place.m, kSlopeTail, kNarrowSlopeTail));
-  return mirrored(b, x, scaled(b, b.mul(tail, distance), e));
+  return mirrored(b, x, scaled(b, b.mul(tail, root_distance(b, t)), e));
 }
 
 /// max(x, 0) - |x| e / (1 + e)

@@ -68,7 +68,7 @@ Value without_ln2(LaneBuilder& b, Value x, Value k, float ln2, float rest) {
 }  // namespace
 
 Exponential exponential(LaneBuilder& b, Value x) {
-  if (b.scales) return fine_exponential(b, x);
+  if (b.wide) return fine_exponential(b, x);
   const Value biased = b.fma(x, b.constant(kLog2e / 2), b.constant(kBiasedWhole));
   const Value k = b.sub(biased, b.constant(kBiasedWhole));
   const Value r = without_ln2(b, x, k, 2 * kLn2, 2 * kLn2Rest);
@@ -81,7 +81,7 @@ Exponential power_of_two(LaneBuilder& b, Value power) {
 }
 
 Exponential fine_exponential(LaneBuilder& b, Value x, std::optional<Value> rest) {
-  if (b.scales && b.precision == Precision::narrow) return power_of_two(b, b.mul(x, b.constant(kLog2e)));
+  if (b.wide && b.precision == Precision::narrow) return power_of_two(b, b.mul(x, b.constant(kLog2e)));
   const WholePower k = nearest_power(b, x);
   Value r = without_ln2(b, x, k.number, kLn2, kLn2Rest);
   if (rest) r = b.add(r, *rest);
@@ -96,17 +96,17 @@ WholePower nearest_power(LaneBuilder& b, Value x) {
 
 Exponential exponential_of(LaneBuilder& b, const WholePower& k, Value r) {
   const Value factor = polynomial(b, r, kExpHalf, kNarrowExpHalf);
-  if (b.scales) return {factor, k.number, {}};
+  if (b.wide) return {factor, k.number, {}};
   if (b.precision == Precision::narrow) return {factor, b.op(LaneOp::shl, k.biased, 0, 0, kMantissaBits), {}};
   // Half of k and the other half; shifts drop what else is in the bits.
   const Value half = b.op(LaneOp::shr, k.biased, 0, 0, 1), other = b.op(LaneOp::isub, k.biased, half);
   return {factor, b.op(LaneOp::shl, half, 0, 0, kMantissaBits), b.op(LaneOp::shl, other, 0, 0, kMantissaBits)};
 }
 
-float exp_zero(const LaneBuilder& b) { return b.precision == Precision::full || b.scales ? kExpZero : kNarrowExpZero; }
+float exp_zero(const LaneBuilder& b) { return b.precision == Precision::full || b.wide ? kExpZero : kNarrowExpZero; }
 
 Value scaled(LaneBuilder& b, Value x, const Exponential& e) {
-  if (b.scales) return b.op(LaneOp::scale, x, e.power);
+  if (b.wide) return b.op(LaneOp::scale, x, e.power);
   const Value once = b.mul(x, e.power);
   return e.other ? b.mul(once, *e.other) : once;
 }
@@ -119,7 +119,7 @@ Value exp_within(LaneBuilder& b, Value x) {
 }
 
 /// Whether `exponential` takes every number.
-bool is_unbounded(const LaneBuilder& b) { return b.scales && b.precision == Precision::narrow; }
+bool is_unbounded(const LaneBuilder& b) { return b.wide && b.precision == Precision::narrow; }
 
 Value at_least_lowest(LaneBuilder& b, Value x) { return is_unbounded(b) ? x : at_least(b, kExpLowest, x); }
 

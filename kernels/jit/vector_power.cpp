@@ -57,7 +57,7 @@ Value exp2_of(LaneBuilder& b, const Pair& x) {
   const Value moderate = b.op(LaneOp::gt, b.constant(kModerate), b.op(LaneOp::and_, x.high, b.bits(INT32_MAX)));
   const Value high = at_least(b, kLowest, at_most(b, kHighest, x.high));
   const Value low = b.op(LaneOp::and_, moderate, x.low);
-  if (b.scales) {
+  if (b.wide) {
     const Value whole = b.constant(kBiasedWhole), k = b.sub(b.add(high, whole), whole);
     const Value r = b.mul(b.add(b.sub(high, k), low), b.constant(kLn2));
     return b.op(LaneOp::scale, exp_of_rest(b, r), k);

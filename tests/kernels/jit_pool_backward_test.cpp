@@ -262,6 +262,43 @@ TEST(jit_pool_backward, the_first_maximum_wins_and_nan_counts_as_maximum) {
     }
 }
 
+/// Rows of windows of any length, so that vectors of windows begin, end and lie inside rows, two cells apart: elements
+/// of 16 bits are searched in pairs there, as integers.
+TEST(jit_pool_backward, maxima_over_planes_are_found_at_borders_and_among_equal_numbers) {
+  constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
+  for (const Isa isa : generated_isas())
+    for (uint64_t seed = 1; seed <= 120; ++seed) {
+      Random random(seed);
+      const Dtype dtype = random.pick({Dtype::f32, Dtype::bf16, Dtype::f16});
+      const int64_t kernel = random.whole(3, 5), width = random.whole(17, 110), height = random.whole(5, 9);
+      const int64_t left = random.whole(0, kernel - 1), right = random.whole(0, kernel - 1);
+      const auto windows = [&](int64_t cells, int64_t before, int64_t after) {
+        return (cells + before + after - kernel) / 2 + 1;
+      };
+      const Geometry g{.wide = {height, width},
+                       .narrow = {windows(height, 1, 1), windows(width, left, right)},
+                       .kernel = {kernel, kernel},
+                       .strides = {2, 2},
+                       .dilations = {1, 1},
+                       .pads_begin = {1, left},
+                       .pads_end = {1, right},
+                       .leftover = {0, 0}};
+      const Problem p = pool_problem(g, true, /*channel_last=*/false, false, dtype, 2, 8);
+      SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
+      auto in = random_inputs(p, random);
+      const double odd = random.pick({kNan, -kNan, kInf, 0.5});
+      if (random.coin())
+        for (int64_t k = 0; k < elements(p.in[0].dims); ++k)
+          store_from_double(in[0].data(), dtype, k, random.pick({-kInf, odd, 0.0, -0.0, -1.0, -1.5, 1.5, 1e-7}));
+      const Target target{.isa = isa, .threads = 2};
+      ASSERT_EQ(jit::refuse_pool_backward(p, target), nullptr);
+      const auto expected = run(make_interpreted(p, target), p, in);
+      const auto got = run(jit::make_pool_backward(p, target), p, in);
+      EXPECT_EQ(difference(got[0], expected[0], tolerance_of(dtype)), "");
+      if (HasFailure()) return;
+    }
+}
+
 TEST(jit_pool_backward, refuses_what_it_cannot_walk) {
   Random random(1);
   Geometry g{.wide = {8, 8},
