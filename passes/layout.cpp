@@ -162,4 +162,43 @@ bool reorder_axes(Problem& loop, const TensorDesc& mine, const TensorDesc& their
   return false;
 }
 
+namespace {
+
+/// Each axis as many as there are extents for it.
+TensorDesc with_parts(const TensorDesc& desc, const std::vector<Dims>& extents) {
+  TensorDesc made{desc.dtype, {}, {}, desc.offset};
+  for (int d = 0; d < desc.dims.size(); ++d) {
+    const Dims& parts = extents[static_cast<size_t>(d)];
+    const Dims steps = dense_strides(parts);
+    for (int k = 0; k < parts.size(); ++k) {
+      made.dims.push_back(parts[k]);
+      made.strides.push_back(steps[k] * desc.strides[d]);
+    }
+  }
+  return made;
+}
+
+}  // namespace
+
+bool split_axes(Problem& loop, const TensorDesc& mine, const TensorDesc& theirs) {
+  if (mine.dims.size() >= theirs.dims.size() || mine.dims != loop.out[0].dims) return false;
+  std::vector<Dims> extents;
+  int next = 0;
+  for (int64_t extent : mine.dims) {
+    Dims& parts = extents.emplace_back();
+    int64_t left = extent;
+    for (; next < theirs.dims.size() && (left > 1 || parts.empty()); ++next) {
+      if (theirs.dims[next] == 0 || left % theirs.dims[next] != 0) return false;
+      left /= theirs.dims[next];
+      parts.push_back(theirs.dims[next]);
+    }
+    if (left != 1) return false;
+  }
+  if (const TensorDesc split = with_parts(mine, extents); split.dims != theirs.dims || split.strides != theirs.strides)
+    return false;
+  for (auto* side : {&loop.in, &loop.out})
+    for (TensorDesc& desc : *side) desc = with_parts(desc, extents);
+  return true;
+}
+
 }  // namespace partita

@@ -31,4 +31,8 @@ Problem in_memory_order(Problem problem);
 /// nothing changed, where the one operand does not become the other.
 bool reorder_axes(Problem& loop, const TensorDesc& mine, const TensorDesc& theirs);
 
+/// A loop over fewer axes than `theirs` has: each of them as several, where the one operand becomes the other by that
+/// (groups along an axis). False, and nothing changed, where it does not.
+bool split_axes(Problem& loop, const TensorDesc& mine, const TensorDesc& theirs);
+
 }  // namespace partita

@@ -114,10 +114,9 @@ class FlatLoop {
     const FlatPart& part = rows_of.flat;
     std::array<const void*, kMaxLoopOperands> in;
     std::array<void*, kMaxLoopOperands> out;
-    for (size_t k = 0; k < part.in.size(); ++k)
-      in[k] = row_address(args.in[k], part.in[k], at, bits_of(part.in[k].dtype) / 8);
+    for (size_t k = 0; k < part.in.size(); ++k) in[k] = row_address(args.in[k], part.in[k], at);
     for (size_t k = 0; k < part.out.size(); ++k)
-      out[k] = const_cast<std::byte*>(row_address(args.out[k], part.out[k], at, bits_of(part.out[k].dtype) / 8));
+      out[k] = const_cast<std::byte*>(row_address(args.out[k], part.out[k], at));
     std::array<int32_t, kMaxRank> place{};
     if (coordinates_) place_of(part, at, place.data());
     RowCall call{in.data(), out.data(), place.data(), rows};

@@ -317,7 +317,15 @@ BodyHooks FlatKernel::hooks_for(int count) {
 }
 
 /// The vector's elements of operand `k`; may use rdx.
-RegExp FlatKernel::elements(size_t k) { return address(k) + rcx * (bits_of(operand(k).dtype) / 8); }
+RegExp FlatKernel::elements(size_t k) {
+  const int bits = bits_of(operand(k).dtype);
+  if (bits >= 8) return address(k) + rcx * (bits / 8);
+  lea(rdx, ptr[address(k)]);
+  shr(rcx, 1);  // it is even
+  add(rdx, rcx);
+  add(rcx, rcx);
+  return RegExp(rdx);
+}
 
 void FlatKernel::load_operand(Xmm dst, int k, int count) {
   const RowOperand& o = shape_.in[static_cast<size_t>(k)];

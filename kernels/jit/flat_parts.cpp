@@ -55,9 +55,18 @@ Problem in_memory_order(const Problem& loop) {
   return p;
 }
 
+/// Whether every row begins with a whole byte.
+bool has_whole_bytes(const TensorDesc& desc) {
+  bool even = desc.offset % 2 == 0;
+  for (int d = 0; d + 1 < desc.dims.size(); ++d) even = even && (desc.dims[d] == 1 || desc.strides[d] % 2 == 0);
+  return even;
+}
+
 const char* refuse_operand(const TensorDesc& desc, bool output) {
-  if (output ? !Emitter::stores(desc.dtype) : !Emitter::loads(desc.dtype))
+  const bool packed = !output && Emitter::unpacks(desc.dtype);
+  if (!packed && (output ? !Emitter::stores(desc.dtype) : !Emitter::loads(desc.dtype)))
     return "an operand's type has no generated conversion";
+  if (packed && !has_whole_bytes(desc)) return "a row of an operand begins in the middle of a byte";
   const int64_t step = desc.dims.back() == 1 ? 1 : desc.strides.back();
   if (step != 1 && (output || step != 0)) return "an operand's elements are not next to each other";
   return nullptr;
@@ -148,13 +157,13 @@ void FlatPart::fetch_in_turns(const Lanes& lanes, RowShape& shape) const {
   int64_t bytes = 0;
   std::vector<RowOperand*> streams;
   for (size_t k = 0; k < in.size(); ++k) {
-    const int64_t each = bits_of(in[k].dtype) / 8;
+    const int64_t bits = bits_of(in[k].dtype);
     bool moves = in_steps[k];
     for (int d = 0; d < rows.size(); ++d) moves = moves && (rows[d] == 1 || in[k].strides[d] != 0);
     if (!moves) continue;
     // Narrow elements have more to compute a line, and finding the line that is fetched adds to it.
-    if (each < 4 && lanes.code.size() > kFewOperations && reads_streams_alone()) return;
-    bytes += elements(rows) * length * each;
+    if (bits < 32 && lanes.code.size() > kFewOperations && reads_streams_alone()) return;
+    bytes += elements(rows) * length * bits / 8;
     streams.push_back(&shape.in[k]);
   }
   if (streams.size() > kMostStreams || !leaves_the_caches(bytes)) return;

@@ -6,6 +6,7 @@
 
 #include "kernels/jit/flat_kernel.hpp"
 #include "kernels/problem.hpp"
+#include "src/base/dtype.hpp"
 
 namespace partita::jit {
 
@@ -39,10 +40,10 @@ bool reads_coordinates(const Expr& expr);
 const char* refuse_rows(const Problem& prepared);
 
 /// Address of the first element of row `at`.
-inline const std::byte* row_address(const void* base, const TensorDesc& desc, const Dims& at, int64_t element_bytes) {
+inline const std::byte* row_address(const void* base, const TensorDesc& desc, const Dims& at) {
   int64_t element = desc.offset;
   for (int d = 0; d < at.size(); ++d) element += at[d] * desc.strides[d];
-  return static_cast<const std::byte*>(base) + element * element_bytes;
+  return static_cast<const std::byte*>(base) + element * bits_of(desc.dtype) / 8;
 }
 
 /// Coordinates of the first element of row `at`, for index operations.

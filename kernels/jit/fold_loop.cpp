@@ -22,6 +22,9 @@ constexpr int64_t kPlaces = 2048;  ///< numbers that one call folds into, for ea
 constexpr int64_t kRowsOfACall = 256;
 /// Rows that are folded upon each other in f32 are few beside all, so that sums of small tensors stay exact.
 constexpr int64_t kLeastRowsOfACall = 8, kLeastCalls = 32;
+/// Of rows so many bytes apart the processor does not fetch what comes: about so many bytes of the next ones are
+/// fetched.
+constexpr int64_t kFarRows = 2048, kFetched = 1024, kMostRowsAhead = 8;
 constexpr size_t kMaxFolds = 4;
 static_assert(kMaxFolds <= size_t{FlatKernel::kMaxRowFolds});
 
@@ -62,6 +65,7 @@ class FoldLoop {
       const int64_t extent = part.flat.rows[plan_.axis()], tasks = plan_.tasks(extent);
       const int64_t work = elements(part.flat.rows) * part.flat.length;
       parallel_for(tasks, work / std::max<int64_t>(tasks, 1), [&](int64_t begin, int64_t end) {
+        if (&part == &parts_.front()) plan_.begin_tasks(args.scratch, begin, end);
         plan_.each_range(begin, end, extent,
                          [&](int64_t task, FoldPlan::Range range) { run(part, args, task, range); });
       });
@@ -86,12 +90,21 @@ class FoldLoop {
       most_places = std::max(most_places, part.walks.back().row_places);
     }
     flat.fetch_in_turns(lanes, shape);
+    for (RowOperand& o : shape.in) fetch_rows(o, flat.length);
     part.rows_of_call = coordinates_ ? 1 : std::min(kRowsOfACall, std::max<int64_t>(1, kPlaces / most_places));
     if (std::ranges::any_of(part.walks, [](const FoldWalk& walk) { return walk.row_places == 0; }))
       part.rows_of_call = std::min(part.rows_of_call, std::max(kLeastRowsOfACall, flat.rows[part.axis] / kLeastCalls));
     part.kernel = std::make_shared<const FlatKernel>(target.isa, lanes, shape, p.out[0].dims.size() - 1);
     part.flat = std::move(flat);
     return part;
+  }
+
+  static void fetch_rows(RowOperand& o, int64_t length) {
+    const int64_t bytes = std::max<int64_t>(1, length * bits_of(o.dtype) / 8);
+    const bool far = o.row_bytes >= std::max(kFarRows, 2 * bytes);  // rows behind each other are one stream
+    if (!o.steps || o.in_turns || !far || o.row_bytes > INT32_MAX / kMostRowsAhead) return;
+    const int64_t rows = std::clamp(kFetched / bytes, int64_t{1}, kMostRowsAhead);
+    o.ahead = static_cast<int>(o.row_bytes * rows);
   }
 
   /// Folds that step along the row want an axis along which rows are folded upon each other.
@@ -126,10 +139,9 @@ class FoldLoop {
     std::array<double*, kMaxFolds> results;
     std::array<std::array<float, kPlaces>, kMaxFolds> sums;
     const FlatPart& flat = part.flat;
-    for (size_t k = 0; k < flat.in.size(); ++k)
-      in[k] = row_address(args.in[k], flat.in[k], at, bits_of(flat.in[k].dtype) / 8);
+    for (size_t k = 0; k < flat.in.size(); ++k) in[k] = row_address(args.in[k], flat.in[k], at);
     for (size_t k = 0; k < flat.out.size(); ++k)
-      out[k] = const_cast<std::byte*>(row_address(args.out[k], flat.out[k], at, bits_of(flat.out[k].dtype) / 8));
+      out[k] = const_cast<std::byte*>(row_address(args.out[k], flat.out[k], at));
     for (size_t f = 0; f < part.walks.size(); ++f) {
       const FoldPlan::Output& output = plan_.outputs()[f];
       const TensorDesc& desc = flat.out[output.port];
@@ -156,7 +168,7 @@ class FoldLoop {
   }
 
   static const void* behind(const void* row, const TensorDesc& desc, int axis, int64_t rows) {
-    return static_cast<const std::byte*>(row) + rows * desc.strides[axis] * (bits_of(desc.dtype) / 8);
+    return static_cast<const std::byte*>(row) + rows * desc.strides[axis] * bits_of(desc.dtype) / 8;
   }
 
   /// The number of the fold that output `port` is; -1: it is stored.

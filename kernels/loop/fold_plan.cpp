@@ -14,7 +14,7 @@ constexpr int64_t kEnoughTasks = 16;  ///< extent of a kept axis that is split w
 constexpr int64_t kMostCopies = 64;
 constexpr int64_t kLeastWork = 8192;                ///< elements of a task, where there is more than one
 constexpr int64_t kMostDoubles = int64_t{1} << 20;  ///< of all copies together, where there is more than one
-constexpr int64_t kLeastFolds = 8;  ///< elements for each number of a copy: filling and joining it are worth it then
+constexpr int64_t kLeastFolds = 64;  ///< elements for each number of a copy: filling and joining it cost little then
 
 /// Distance from the first to one past the last place.
 int64_t places(const TensorDesc& desc) {
@@ -65,13 +65,14 @@ FoldPlan::FoldPlan(const Problem& loop, const Dims& rows) {
     int& best = keeps(d) ? kept : folded_away;
     if (best < 0 || rows[d] > rows[best]) best = d;
   }
-  shared_ = folded_away < 0 || (kept >= 0 && (rows[kept] >= kEnoughTasks || rows[kept] >= rows[folded_away]));
+  const int64_t walked = elements(loop.out[0].dims);
+  most_tasks_ = std::max<int64_t>(walked / kLeastWork, 1);
+  const int64_t worth = std::min(kMostDoubles, walked / kLeastFolds) / std::max<int64_t>(size_, 1);
+  const int64_t copies =
+      folded_away < 0 ? 1 : std::clamp(std::min({worth, rows[folded_away], most_tasks_}), int64_t{1}, kMostCopies);
+  shared_ = folded_away < 0 || (kept >= 0 && (rows[kept] >= kEnoughTasks || rows[kept] >= copies));
   axis_ = std::max(0, shared_ ? kept : folded_away);
-  most_tasks_ = std::max<int64_t>(elements(loop.out[0].dims) / kLeastWork, 1);
-  if (shared_ || rows.empty()) return;
-  copies_ = std::clamp(std::min(kMostDoubles / std::max<int64_t>(size_, 1), rows[axis_]), int64_t{1}, kMostCopies);
-  const int64_t worth = elements(loop.out[0].dims) / std::max<int64_t>(size_ * kLeastFolds, 1);
-  most_tasks_ = copies_ = std::min({copies_, most_tasks_, std::max<int64_t>(worth, 1)});
+  if (!shared_) most_tasks_ = copies_ = copies;
 }
 
 FoldPlan::Range FoldPlan::range(int64_t task, int64_t extent) const {
@@ -80,11 +81,17 @@ FoldPlan::Range FoldPlan::range(int64_t task, int64_t extent) const {
 }
 
 void FoldPlan::begin(void* scratch) const {
-  parallel_for(copies_, size_, [&](int64_t begin, int64_t end) {
-    for (int64_t copy = begin; copy < end; ++copy)
-      for (const Output& o : outputs_)
-        std::fill_n(static_cast<double*>(scratch) + copy * size_ + o.first, o.count, identity_of(o.how));
-  });
+  if (shared_) fill_copies(scratch, 0, 1);
+}
+
+void FoldPlan::begin_tasks(void* scratch, int64_t begin, int64_t end) const {
+  if (!shared_) fill_copies(scratch, begin, end);
+}
+
+void FoldPlan::fill_copies(void* scratch, int64_t begin, int64_t end) const {
+  for (int64_t copy = begin; copy < end; ++copy)
+    for (const Output& o : outputs_)
+      std::fill_n(static_cast<double*>(scratch) + copy * size_ + o.first, o.count, identity_of(o.how));
 }
 
 void FoldPlan::finish(void* scratch, const RunArgs& args) const {

@@ -70,10 +70,14 @@ class FoldPlan {
     return static_cast<double*>(scratch) + (shared_ ? 0 : task) * size_ + outputs_[k].first;
   }
 
+  /// Before the walk; then before its first tasks [begin, end), by who walks them.
   void begin(void* scratch) const;
+  void begin_tasks(void* scratch, int64_t begin, int64_t end) const;
   void finish(void* scratch, const RunArgs& args) const;
 
  private:
+  void fill_copies(void* scratch, int64_t begin, int64_t end) const;
+
   std::vector<Output> outputs_;
   int axis_ = 0;
   bool shared_ = false;

@@ -79,6 +79,7 @@ class FoldingLoop {
     const auto part = [&](int64_t begin, int64_t end, int number) {
       float* work = reinterpret_cast<float*>(static_cast<std::byte*>(args.scratch) + work_at_) +
                     static_cast<size_t>(number) * program_.work_size();
+      plan_.begin_tasks(args.scratch, begin, end);
       plan_.each_range(begin, end, extent, [&](int64_t task, FoldPlan::Range range) { run(args, work, task, range); });
     };
     const int64_t tasks = plan_.tasks(extent);

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <set>
 
+#include "kernels/loop/fold_plan.hpp"
 #include "kernels/pool_geometry.hpp"
 #include "kernels/transplant.hpp"
 #include "passes/layout.hpp"
@@ -26,6 +27,7 @@ namespace {
 
 constexpr size_t kMaxOperands = 64;
 constexpr size_t kMaxInstructions = 512;
+constexpr int64_t kLeastGroup = 16;  ///< elements along the innermost axis
 
 /// Steps with two main inputs, whose kernels take expressions only where their primitives do what they say.
 bool is_product(StepKind s) {
@@ -63,19 +65,7 @@ bool same_place(const TensorDesc& a, const TensorDesc& b) {
   return a.dtype == b.dtype && a.dims == b.dims && a.strides == b.strides && a.offset == b.offset;
 }
 
-bool loads(const Expr& expr, int operand) {
-  return std::any_of(expr.code.begin(), expr.code.end(),
-                     [&](const Instr& in) { return in.op == ExprOp::load && in.imm == operand; });
-}
-
-bool is_folded(const Expr& back, int output) {
-  return std::any_of(back.code.begin(), back.code.end(),
-                     [&](const Instr& in) { return fold_of(in.op) != Fold::none && in.imm == output; });
-}
-
-bool has_folds(const Expr& back) {
-  return std::any_of(back.code.begin(), back.code.end(), [](const Instr& in) { return fold_of(in.op) != Fold::none; });
-}
+bool is_folded(const Step& s, size_t output) { return fold_of_output(s.problem.back, output) != Fold::none; }
 
 bool reads_coordinates(const Expr& expr) {
   return std::any_of(expr.code.begin(), expr.code.end(), [](const Instr& in) { return in.op == ExprOp::index_s32; });
@@ -173,7 +163,7 @@ class Fuser {
       Step& m = p_.steps[maker];
       if (!m.writes(b)) continue;
       turn(m, m.problem.out[0], r.problem.in[port]);
-      const bool fits = m.problem.step == StepKind::loop && m.out.size() == 1 && !has_folds(m.problem.back) &&
+      const bool fits = m.problem.step == StepKind::loop && m.out.size() == 1 && !has_folds(m.problem) &&
                         same_place(r.problem.in[port], m.problem.out[0]) && covers(m.problem.out[0], buffer(b));
       return fits ? static_cast<int>(maker) : -1;
     }
@@ -254,22 +244,53 @@ class Fuser {
     }
   }
 
-  /// loop or skeleton step, then a loop over the same space.
+  /// Groups become rows of the walk, which are not to be short.
+  static bool split(Step& loop, const TensorDesc& mine, const TensorDesc& theirs) {
+    if (loop.problem.step != StepKind::loop || reads_coordinates(loop.problem.back)) return false;
+    if (mine.dims.empty() || theirs.dims.empty()) return false;
+    if (mine.dims.back() != theirs.dims.back() && theirs.dims.back() < kLeastGroup) return false;
+    return split_axes(loop.problem, mine, theirs);
+  }
+
+  /// Joins loops of which one walks groups along an axis of the other's space.
+  bool join_groups(size_t maker, size_t reader) {
+    const Step &m = p_.steps[maker], &r = p_.steps[reader];
+    for (size_t k = 0; k < r.in.size(); ++k) {
+      const int made = output_of(m, r.in[k]);
+      if (made < 0) continue;
+      const TensorDesc &read = r.problem.in[k], &written = m.problem.out[static_cast<size_t>(made)];
+      Step fine_reader = r, fine_maker = m;
+      const bool reads = split(fine_reader, read, written);
+      if (!reads && !split(fine_maker, written, read)) continue;
+      const size_t changed = reads ? reader : maker;
+      std::swap(p_.steps[changed], reads ? fine_reader : fine_maker);
+      if (join_in_one_space(maker, reader)) return true;
+      std::swap(p_.steps[changed], reads ? fine_reader : fine_maker);
+      return false;
+    }
+    return false;
+  }
+
+  /// loop or skeleton step, then a loop.
   bool join_behind(size_t maker, size_t reader) {
     lift(p_.steps[reader], p_.steps[maker].problem.out[0].dims);
     lift(p_.steps[maker], p_.steps[reader].problem.out[0].dims);
     turn_either(p_.steps[maker], p_.steps[reader]);
+    return join_in_one_space(maker, reader) || join_groups(maker, reader);
+  }
+
+  bool join_in_one_space(size_t maker, size_t reader) {
     const Step &m = p_.steps[maker], &r = p_.steps[reader];
     if (r.problem.step != StepKind::loop || (m.problem.step != StepKind::loop && !is_skeleton(m.problem.step)))
       return false;
     if (m.problem.out[0].dims != r.problem.out[0].dims) return false;
-    if (is_skeleton(m.problem.step) && has_folds(r.problem.back) && !takes_folds(m.problem.step)) return false;
+    if (is_skeleton(m.problem.step) && has_folds(r.problem) && !takes_folds(m.problem.step)) return false;
     for (size_t k = 0; k < r.in.size(); ++k) {
       const int made = output_of(m, r.in[k]);
       if (made < 0) continue;
       const TensorDesc& desc = m.problem.out[static_cast<size_t>(made)];
       if (is_own_output(m, static_cast<size_t>(made))) return false;
-      if (is_folded(m.problem.back, made)) return false;  // known only after the walk
+      if (is_folded(m, static_cast<size_t>(made))) return false;  // known only after the walk
       if (!covers(desc, buffer(r.in[k])) || !same_place(r.problem.in[k], desc)) return false;
     }
     if (m.in.size() + r.in.size() > kMaxOperands || m.out.size() + r.out.size() > kMaxOperands) return false;
@@ -346,9 +367,8 @@ class Fuser {
         stored.emplace_back(&m, k);
     }
     for (size_t k = 0; k < r.out.size(); ++k) stored.emplace_back(&r, k);
-    std::stable_partition(stored.begin(), stored.end(), [](const auto& output) {
-      return !is_folded(output.first->problem.back, static_cast<int>(output.second));
-    });
+    std::stable_partition(stored.begin(), stored.end(),
+                          [](const auto& output) { return !is_folded(*output.first, output.second); });
     stored.insert(stored.begin() + 1, own.begin(), own.end());
     return stored;
   }
@@ -385,7 +405,7 @@ class Fuser {
     const Step &m = p_.steps[maker], &r = p_.steps[reader];
     if (m.problem.step != StepKind::loop || !is_skeleton(r.problem.step) || m.out.size() != 1) return false;
     if (is_product(r.problem.step)) return false;  // join_fronts has been there
-    if (has_folds(m.problem.back)) return false;
+    if (has_folds(m.problem)) return false;
     const auto port = static_cast<size_t>(front_port(r.problem.step));
     if (r.in[port] != b || !same_place(r.problem.in[port], m.problem.out[0]) || !covers(m.problem.out[0], buffer(b)))
       return false;

@@ -228,8 +228,8 @@ TEST_F(cli, explain_shows_steps_kernels_and_refusals) {
   for (const char* part :
        {"partition 1 of 1: pool_backward_neighbourhood", "in front:", "behind:", "kernel max_pool_backward_"})
     EXPECT_NE(ran.out.find(part), std::string::npos) << ran.out;
-  const Ran weights = partita("explain " + kData + "/dtype/s4_weights.json");
-  EXPECT_NE(weights.out.find("      not loop_any_"), std::string::npos) << weights.out;
+  const Ran strided = partita("explain " + kData + "/dtype/strided_inputs.json");
+  EXPECT_NE(strided.out.find("      not loop_any_"), std::string::npos) << strided.out;
   const Ran mlp = partita("explain " + kData + "/training/mlp.json");
   for (const char* part :
        {"    not attention, 3 operators matched: no SoftMax reads the result of op 8 'gelubackward_8' (GELUBackward)\n",

@@ -53,6 +53,15 @@ def dtype_graphs():
                  ("f32", (32, 16)), qtype="per_group", group_shape=[8, 1])
         g.op("MatMul", [g.f32(3, 32), w], ("f32", (3, 16)))
 
+    # One token of a language model: groups along the summed axis, and along the other one.
+    g = graphs["four_bits_times_vector"] = Graph()
+    x = g.tensor("f16", (1, 64))
+    for dtype, group in (("s4", (16, 1)), ("u4", (1, 16))):
+        of_groups = (64 // group[0], 48 // group[1])
+        w = g.op("DynamicDequantize", [g.tensor(dtype, (64, 48)), g.tensor("f16", of_groups), g.tensor("u8", of_groups)],
+                 ("f16", (64, 48)), qtype="per_group", group_shape=list(group))
+        g.op("GELU", [g.op("MatMul", [x, w], ("f32", (1, 48)))], mode="gelu_erf")
+
     g = graphs["causal_mask"] = Graph()
     scores = g.f32(2, 3, 7, 7)
     row, column = (g.op("GenIndex", [scores], ("s32", scores.shape), axis=a) for a in (-2, -1))

@@ -96,9 +96,39 @@ TEST(jit_types, loads_every_pattern) {
     }
 }
 
+TEST(jit_types, unpacks_four_bits_of_rows_of_every_length) {
+  for (const Kernel* row : generated_rows())
+    for (Dtype type : {Dtype::s4, Dtype::u4})
+      for (int64_t count = 1; count < 70; ++count) {
+        SCOPED_TRACE(str(row->name, " ", name_of(type), ", ", count, " elements"));
+        GuardedMemory pairs(static_cast<size_t>(count + 1) / 2, 0);
+        for (size_t i = 0; i < pairs.size(); ++i) pairs.data()[i] = static_cast<std::byte>(i * 37 + 0x1e);
+        std::vector<float> got(static_cast<size_t>(count)), expected(got);
+        run_row(*row, copy_problem(type, Dtype::f32, count), pairs.data(), got.data());
+        load_floats(pairs.data(), type, 0, count, expected.data());
+        ASSERT_EQ(got, expected);
+      }
+}
+
+TEST(jit_types, rows_of_four_bits_begin_with_whole_bytes) {
+  for (const Kernel* row : generated_rows()) {
+    Problem p = copy_problem(Dtype::u4, Dtype::f32, 6);
+    p.out = {dense_desc(Dtype::f32, {3, 6})};
+    p.in = {{Dtype::u4, {3, 6}, {8, 1}, 0}};
+    EXPECT_EQ(row->refuse(p, {.isa = row->isa}), nullptr);
+    p.in[0].strides = {7, 1};
+    EXPECT_NE(row->refuse(p, {.isa = row->isa}), nullptr);
+    p.in[0] = {Dtype::u4, {3, 6}, {8, 1}, 1};
+    EXPECT_NE(row->refuse(p, {.isa = row->isa}), nullptr);
+    p.in[0] = {Dtype::u4, {3, 6}, {1, 0}, 0};
+    EXPECT_NE(row->refuse(p, {.isa = row->isa}), nullptr);
+  }
+}
+
 TEST(jit_types, a_repeated_element_is_loaded_as_a_row_is) {
   for (const Kernel* row : generated_rows())
-    for (Dtype type : kNarrow) {
+    for (Dtype type : {Dtype::bf16, Dtype::f16, Dtype::f8_e5m2, Dtype::f8_e4m3, Dtype::s8, Dtype::u8, Dtype::boolean,
+                       Dtype::s4, Dtype::u4}) {
       SCOPED_TRACE(str(row->name, " ", name_of(type)));
       Problem p = copy_problem(type, Dtype::f32, 19);
       p.in[0].strides[0] = 0;

@@ -5,6 +5,7 @@
 
 #include "src/base/text.hpp"
 #include "tests/support/graph_text.hpp"
+#include "tests/support/kernel_run.hpp"
 #include "tests/support/programs.hpp"
 
 namespace partita::test {
@@ -101,6 +102,48 @@ TEST(fuse_loops, one_loop_reads_two_results_of_another) {
   EXPECT_THAT(fused_steps("%1 = Add(%0: f32[4], %9: f32[1]); %2 = Sigmoid(%1); %3 = Multiply(%1, %2)", {2}),
               ElementsAre("Add 1 + Sigmoid 2 + Multiply 3 | each: %0 = load in0; %1 = load in1; %2 = add %0 %1; "
                           "%3 = sigmoid %2; store out0 %3; %5 = mul %2 %3; store out1 %5"));
+}
+
+TEST(fuse_loops, a_product_with_a_vector_takes_what_makes_the_matrix) {
+  if (!generates_code()) GTEST_SKIP() << "without generated code products are left to oneDNN";
+  EXPECT_THAT(fused_groups("%2: f32[40,64] = Dequantize(%1: s8[40,64]) {scales=[0.1]}; "
+                           "%3: f32[1,40] = MatMul(%0: f32[1,64], %2) {transpose_b=true}; %4: f32[1,40] = Exp(%3)"),
+              ElementsAre("Dequantize 1 + MatMul 2", "Exp 3"));
+  EXPECT_THAT(fused_groups("%2: bf16[1,40] = MatMul(%0: bf16[1,64], %1: bf16[40,64]) {transpose_b=true}; "
+                           "%3: bf16[1,40] = Exp(%2)"),
+              ElementsAre("MatMul 1", "MatMul 1 + Exp 2"));
+}
+
+TEST(fuse_loops, loops_over_groups_of_an_axis_join_those_over_the_whole_axis) {
+  const std::string dequantize =
+      "%3: f16[4,96] = DynamicDequantize(%0: u4[4,96], %1: f16[4,3], %2: u8[4,3]) {qtype=per_group, "
+      "group_shape=[1,32]}; ";
+  EXPECT_THAT(fused_groups(dequantize + "%4: f32[4,96] = TypeCast(%3); %6: f32[4,96] = Multiply(%4, %5: f32[1,96])"),
+              ElementsAre("DynamicDequantize 1 + TypeCast 2 + Multiply 3"));
+  if (generates_code()) {  // without, products are left to oneDNN
+    EXPECT_THAT(fused_groups(dequantize + "%5: f16[1,96] = MatMul(%4: f16[1,4], %3)"),
+                ElementsAre("DynamicDequantize 1 + MatMul 2", "MatMul 2"));
+  }
+  // An axis is cut into groups of one length.
+  EXPECT_THAT(fused_groups(dequantize + "%6: f16[4,96] = DynamicDequantize(%4: u4[4,96], %5: f16[4,2]) "
+                                        "{qtype=per_group, group_shape=[1,48]}; %7: f16[4,96] = Add(%3, %6)"),
+              ElementsAre("DynamicDequantize 2", "DynamicDequantize 1 + Add 3"));
+  // Groups that are shorter than a vector.
+  EXPECT_THAT(fused_groups("%2: f16[4,96] = DynamicDequantize(%0: u4[4,96], %1: f16[4,12]) {qtype=per_group, "
+                           "group_shape=[1,8]}; %3: f32[4,96] = TypeCast(%2)"),
+              ElementsAre("DynamicDequantize 1", "TypeCast 2"));
+}
+
+TEST(fuse_loops, products_with_many_vectors_or_a_small_matrix_stay_products) {
+  const auto is_product = [](std::string_view text) {  // a loop would show what it does to each element
+    return fused_steps(text) == std::vector<std::string>{"MatMul 1"};
+  };
+  const bool stays = !generates_code();
+  EXPECT_EQ(is_product("%2: f32[1,64] = MatMul(%0: f32[1,40], %1: f32[64,40]) {transpose_b=true}"), stays);
+  EXPECT_EQ(is_product("%2: f16[1,64] = MatMul(%0: f16[1,40], %1: f16[40,64])"), stays);
+  EXPECT_TRUE(is_product("%2: f32[1,64] = MatMul(%0: f32[1,40], %1: f32[40,64])"));
+  EXPECT_TRUE(is_product("%2: f32[2,64] = MatMul(%0: f32[2,40], %1: f32[64,40]) {transpose_b=true}"));
+  EXPECT_TRUE(is_product("%2: f32[3,1,64] = MatMul(%0: f32[3,1,40], %1: f32[3,64,40]) {transpose_b=true}"));
 }
 
 TEST(fuse_loops, a_diamond_through_a_product_is_not_joined) {

@@ -9,6 +9,7 @@
 #include "src/harness/compare.hpp"
 #include "tests/support/compiled_run.hpp"
 #include "tests/support/graph_text.hpp"
+#include "tests/support/kernel_run.hpp"
 #include "tests/support/programs.hpp"
 
 namespace partita::test {
@@ -128,6 +129,25 @@ TEST(lower, adds_any_bias_to_a_product) {
   expect_reference("%3: f32[4,1] = MatMul(%0: f32[4,3], %1: f32[3,1], %2: f32[4,1])");
 }
 
+TEST(lower, products_with_vectors) {
+  for (std::string_view type : {"f32", "bf16", "f16"}) {
+    const auto text = [&](std::string_view dst, std::string_view a, std::string_view b, std::string_view attrs) {
+      return str("%2: ", type, dst, " = MatMul(%0: ", type, a, ", %1: ", type, b, ") {", attrs, "}");
+    };
+    expect_reference(text("[1,5]", "[1,37]", "[37,5]", ""));
+    expect_reference(text("[1,5]", "[37,1]", "[5,37]", "transpose_a=true, transpose_b=true"));
+    expect_reference(text("[1,1,70]", "[1,1,19]", "[1,19,70]", ""), {{0, {57, 57, 3}}, {1, {1400, 1, 20}}});
+    expect_reference(text("[41,1]", "[41,37]", "[37,1]", ""));
+    expect_reference(text("[41,1]", "[37,41]", "[1,37]", "transpose_a=true, transpose_b=true"), {{1, {80, 2}}});
+    expect_reference(text("[1,1]", "[1,67]", "[67,1]", ""));
+    expect_reference(text("[6,7]", "[6,1]", "[1,7]", ""), {{2, {1, 6}}});
+    expect_reference(text("[2,3,6,7]", "[3,1,6]", "[2,1,7,1]", "transpose_a=true, transpose_b=true"));
+  }
+  expect_reference("%3: bf16[1,5] = MatMul(%0: bf16[1,37], %1: bf16[5,37], %2: bf16[5]) {transpose_b=true}");
+  expect_reference("%3: f32[41,1] = MatMul(%0: f32[41,37], %1: f32[37,1], %2: f32[41,1])");
+  expect_reference("%3: f32[6,7] = MatMul(%0: f32[6,1], %1: f32[1,7], %2: f32[7])");
+}
+
 TEST(lower, gradients_of_prelu_by_any_slope) {
   // As many slopes as elements, one a channel in both formats, one along the last axis, one, and any that numpy
   // spreads.
@@ -167,7 +187,7 @@ TEST(lower, gradients_of_global_maxima) {
 }
 
 TEST(lower, the_first_nan_is_a_global_maximum) {
-  if (!PARTITA_JIT) GTEST_SKIP() << "oneDNN's kernel, which passes over NaN, comes first without generated code";
+  if (!generates_code()) GTEST_SKIP() << "oneDNN's kernel, which passes over NaN, comes first without generated code";
   CompiledGraph compiled = compiled_graph(
       "%2: f32[2,3,40] = MaxPoolBackward(%0: f32[2,3,40], %1: f32[2,3,1]) {strides=[40], kernel=[40], pads_begin=[0], "
       "pads_end=[0], data_format=NCX}",

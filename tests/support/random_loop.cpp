@@ -171,7 +171,7 @@ Problem random_loop(Random& random) {
   p.step = StepKind::loop;
   for (int64_t k = random.whole(1, 4); k > 0; --k)
     p.in.push_back(operand(random.pick({Dtype::f32, Dtype::bf16, Dtype::f16, Dtype::s8, Dtype::u8, Dtype::s32,
-                                        Dtype::boolean, Dtype::f8_e5m2, Dtype::f8_e4m3}),
+                                        Dtype::boolean, Dtype::f8_e5m2, Dtype::f8_e4m3, Dtype::s4, Dtype::u4}),
                            space, random));
   for (int64_t k = random.whole(1, 3); k > 0; --k)
     p.out.push_back(dense_desc(random.pick({Dtype::f32, Dtype::bf16, Dtype::f16, Dtype::s8, Dtype::u8, Dtype::s32,
@@ -235,6 +235,7 @@ FoldLoop random_fold_loop(Random& random) {
   const Dtype dtype = random.pick({Dtype::f32, Dtype::bf16, Dtype::f16});
   p.in = {dense_desc(dtype, space), folded_desc(space, random_axes(space.size(), random))};
   p.in[1].dtype = dtype;
+  if (random.whole(0, 4) == 0) p.in[0].dtype = random.pick({Dtype::s4, Dtype::u4, Dtype::s8});
   ExprBuilder b(p.back);
   const auto product = b.mul(b.load(0), b.load(1));
   const std::vector<bool> axes = random_axes(space.size(), random);
