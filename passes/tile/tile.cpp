@@ -6,6 +6,7 @@
 
 #include "passes/lower/lowering.hpp"
 #include "passes/tile/region.hpp"
+#include "passes/tile/split_products.hpp"
 #include "passes/tile/tile_program.hpp"
 #include "passes/tile/tiling.hpp"
 #include "src/base/check.hpp"
@@ -91,10 +92,29 @@ Status tile_all(Program& program, const Target& target, Around around, const Til
   }
 }
 
+bool has_tiles(const Program& program) {
+  return std::ranges::any_of(program.steps, [](const Step& s) { return s.problem.step == StepKind::tiles; });
+}
+
+bool has_products(const Program& program) {
+  return std::ranges::count_if(program.steps, [](const Step& s) { return s.problem.step == StepKind::matmul; }) > 1;
+}
+
+/// Products over all heads stay as they are where heads alone make no tiles, either.
+Status tile_products(Program& program, const Target& target) {
+  PT_TRY(tile_all(program, target, Around::products, tiling_of));
+  if (has_tiles(program) || !has_products(program)) return {};
+  Program split = program;
+  if (!split_products(split)) return {};
+  PT_TRY(tile_all(split, target, Around::products, tiling_of));
+  if (has_tiles(split)) program = std::move(split);
+  return {};
+}
+
 }  // namespace
 
 Status tile(Program& program, const Target& target) {
-  PT_TRY(tile_all(program, target, Around::products, tiling_of));
+  PT_TRY(tile_products(program, target));
   return generates_loops(target) ? tile_all(program, target, Around::sums, tiling_of_sums) : Status();
 }
 

@@ -57,7 +57,7 @@ Walk dropout_walk(const Problem& p) {
 std::optional<Walk> matmul_walk(const Problem& p) {
   const Dims& dst = p.out[0].dims;
   const int rank = dst.size(), rows = rank - 2, columns = rank - 1, summed = rank;
-  if (p.in[0].dims.size() < 2 || p.in[1].dims.size() < 2 || rank < 2) return std::nullopt;
+  if (p.in[0].dims.size() < 2 || p.in[1].dims.size() < 2 || rank < 2 || rank >= kMaxRank) return std::nullopt;
   Walk walk{dst, std::vector<bool>(static_cast<size_t>(rank), true), {}, {all_axes(rank)}};
   walk.free.push_back(false);
   const auto matrix = [&](const TensorDesc& t, int first, int second, bool transposed) {

@@ -78,6 +78,47 @@ TEST(tile, grouped_queries_and_a_transposed_result) {
   EXPECT_EQ(g.difference(g.run()), "") << g.steps();
 }
 
+TEST(tile, one_product_over_all_heads_becomes_one_for_each) {
+  // one key and value for 4 heads of queries, which lie side by side as columns; a scale before they come apart
+  const CompiledGraph columns = compiled_graph(
+      "%3 = MatMul(%0: f32[2,150,16], %1: f32[2,16,600]); %4 = Multiply(%3, %5: f32[1]);"
+      "%6 = StaticReshape(%4) {shape=[2,150,4,150], special_zero=false};"
+      "%7 = StaticTranspose(%6) {order=[0,2,1,3]}; %8 = SoftMax(%7) {axis=-1};"
+      "%9 = StaticTranspose(%8) {order=[0,2,1,3]};"
+      "%10 = StaticReshape(%9) {shape=[2,150,600], special_zero=false}; %11 = MatMul(%2: f32[2,16,150], %10)",
+      2);
+  EXPECT_TRUE(is_tiled(columns)) << columns.steps();
+  EXPECT_LT(columns.executable->program.arena_bytes, score_bytes(2, 4, 150, Dtype::f32)) << columns.steps();
+  EXPECT_EQ(columns.difference(columns.run()), "") << columns.steps();
+  // heads below each other as rows
+  const CompiledGraph rows = compiled_graph(
+      "%3 = MatMul(%0: f32[2,600,16], %1: f32[2,150,16]) {transpose_b=true};"
+      "%6 = StaticReshape(%3) {shape=[2,4,150,150], special_zero=false};"
+      "%7 = Add(%6, %5: f32[2,1,1,150]); %8 = SoftMax(%7) {axis=-1};"
+      "%10 = StaticReshape(%8) {shape=[2,600,150], special_zero=false}; %11 = MatMul(%10, %2: f32[2,150,16])",
+      2);
+  EXPECT_TRUE(is_tiled(rows)) << rows.steps();
+  EXPECT_EQ(rows.difference(rows.run()), "") << rows.steps();
+  // an axis more than there may be
+  const CompiledGraph full = compiled_graph(
+      "%3 = MatMul(%0: f32[1,1,1,1,1,1,1,1,1,2,150,16], %1: f32[1,1,1,1,1,1,1,1,1,2,16,600]);"
+      "%6 = StaticReshape(%3) {shape=[2,150,4,150], special_zero=false};"
+      "%7 = StaticTranspose(%6) {order=[0,2,1,3]}; %8 = SoftMax(%7) {axis=-1};"
+      "%11 = MatMul(%8, %2: f32[2,4,150,16])",
+      2);
+  EXPECT_EQ(full.difference(full.run()), "") << full.steps();
+  // the second product sums over heads and columns
+  const CompiledGraph summed = compiled_graph(
+      "%3 = MatMul(%0: f32[2,150,16], %1: f32[2,16,600]);"
+      "%6 = StaticReshape(%3) {shape=[2,150,4,150], special_zero=false};"
+      "%7 = StaticTranspose(%6) {order=[0,2,1,3]}; %8 = SoftMax(%7) {axis=2};"
+      "%9 = StaticTranspose(%8) {order=[0,2,1,3]};"
+      "%10 = StaticReshape(%9) {shape=[2,150,600], special_zero=false}; %11 = MatMul(%10, %2: f32[2,600,16])",
+      2);
+  EXPECT_FALSE(is_tiled(summed)) << summed.steps();
+  EXPECT_EQ(summed.difference(summed.run()), "") << summed.steps();
+}
+
 TEST(tile, attention_backward_is_cut_along_batch_and_heads) {
   const CompiledGraph g = compiled_graph(
       "%20 = MatMul(%0: f32[2,3,112,16], %1: f32[2,3,112,16]) {transpose_b=true};"
