@@ -65,7 +65,7 @@ bool keeps_type(const OpDef& def, std::string_view symbol, Dtype dtype) {
   if (symbol.empty()) return false;
   if (is_norm(def.kind) && symbol != def.inputs[0].type) return true;
   const auto* row = std::ranges::find(def.types, symbol, &TypeDef::symbol);
-  return row != def.types.end() && !row->types.has(dtype);
+  return row != def.types.end() && !row->takes(dtype);
 }
 
 }  // namespace

@@ -28,6 +28,10 @@ struct DtypeSet {
     for (Dtype t : types) bits |= 1u << static_cast<int>(t);
   }
   constexpr bool has(Dtype t) const { return bits >> static_cast<int>(t) & 1u; }
+  constexpr DtypeSet operator|(DtypeSet o) const {
+    o.bits |= bits;
+    return o;
+  }
 };
 
 enum class Arity : uint8_t { one, optional, variadic };
@@ -66,6 +70,8 @@ struct AttrDef {
 struct TypeDef {
   std::string_view symbol;
   DtypeSet types;
+  DtypeSet extension = {};  ///< taken as well, though oneDNN Graph's operator does not
+  constexpr bool takes(Dtype t) const { return types.has(t) || extension.has(t); }
 };
 
 /// A rule over several parts of an operator. The sentence is the documentation and the error text; attributes and ports

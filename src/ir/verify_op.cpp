@@ -76,8 +76,8 @@ Status check_types(const OpDef& def, const Side& side, std::vector<Bound>& bound
     const auto* row = std::ranges::find(def.types, symbol, &TypeDef::symbol);
     PT_ASSERT(row != def.types.end());
     const std::string port = side.name(def, static_cast<int>(i));
-    if (!row->types.has(found)) {
-      return wrong(str(port, " must be of type ", names_of(row->types), ", found ", name_of(found)));
+    if (!row->takes(found)) {
+      return wrong(str(port, " must be of type ", names_of(row->types | row->extension), ", found ", name_of(found)));
     }
     const auto first = std::ranges::find(bound, symbol, &Bound::symbol);
     if (first == bound.end()) {

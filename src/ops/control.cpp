@@ -17,7 +17,10 @@ constexpr OpDef kEnd = {
     .c_name = "end",
     .summary = "Keeps its input visible outside the graph; computes nothing.",
     .inputs = {{"src", "T", "the tensor to keep"}},
-    .types = {{"T", {Dtype::f32, Dtype::f16, Dtype::bf16, Dtype::s8, Dtype::u8, Dtype::s32, Dtype::undef}}},
+    // Whatever an operator may have as a result can be kept: indices, comparisons, quantized tensors.
+    .types = {{"T",
+               {Dtype::f32, Dtype::f16, Dtype::bf16, Dtype::s8, Dtype::u8, Dtype::s32, Dtype::undef},
+               {Dtype::s64, Dtype::boolean, Dtype::f8_e5m2, Dtype::f8_e4m3, Dtype::s4, Dtype::u4}}},
     .documented = is_float,
 };
 

@@ -18,11 +18,15 @@ std::string padded(std::string_view text, size_t width) {
 std::string types_text(const OpDef& def, std::string_view symbol) {
   const auto* row = std::ranges::find(def.types, symbol, &TypeDef::symbol);
   if (row == def.types.end()) return "any type";
-  std::vector<std::string> names;
-  for (int i = 0; i < 32; ++i) {
-    if (row->types.has(static_cast<Dtype>(i))) names.emplace_back(name_of(static_cast<Dtype>(i)));
-  }
-  return str(symbol, ": ", join(names, " "));
+  const auto listed = [](DtypeSet types) {
+    std::vector<std::string> names;
+    for (int i = 0; i < 32; ++i) {
+      if (types.has(static_cast<Dtype>(i))) names.emplace_back(name_of(static_cast<Dtype>(i)));
+    }
+    return join(names, " ");
+  };
+  const std::string more = listed(row->extension);
+  return str(symbol, ": ", listed(row->types), more.empty() ? "" : "; extension: ", more);
 }
 
 template <size_t N>

@@ -125,6 +125,7 @@ Json json_of(const OpDef& def) {
   for (const TypeDef& type : def.types) {
     Json& names = j["dtype_symbols"][std::string(type.symbol)] = Json::array();
     for (Dtype t : types_of(type.types)) names.push_back(name_of(t));
+    for (Dtype t : types_of(type.extension)) j["dtype_extensions"][std::string(type.symbol)].push_back(name_of(t));
   }
   j["dtype_combinations"] = combinations(def);
   j["rules"] = Json::array();

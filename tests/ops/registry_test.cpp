@@ -165,6 +165,21 @@ TEST(registry, ports_use_declared_type_symbols) {
   }
 }
 
+TEST(registry, end_keeps_results_of_every_type) {
+  const TypeDef& kept = op_def(OpKind::End).types[0];
+  for (const OpDef* def : all_ops()) {
+    for (const PortDef& port : def->outputs) {
+      const auto* row = std::ranges::find(def->types, port.type, &TypeDef::symbol);
+      if (row == def->types.end()) continue;
+      const uint32_t left = row->types.bits & ~(kept.types | kept.extension).bits;
+      EXPECT_EQ(left, 0u) << def->name << "." << port.name;
+    }
+  }
+  const std::string text = describe_op(OpKind::End);
+  EXPECT_NE(text.find("[T: undef f16 bf16 f32 s32 s8 u8; extension: boolean f8_e5m2 f8_e4m3 s4 u4 s64]"), text.npos)
+      << text;
+}
+
 TEST(registry, shape_inputs_stand_for_an_attribute_of_their_operator) {
   int count = 0;
   for (const OpDef* def : all_ops()) {

@@ -120,6 +120,8 @@ TEST(verify, accepts_what_is_unusual_but_valid) {
   accepted(OpKind::Wildcard, {{Attr::axis, std::string("x")}}, "u4[2] undef boolean[]", "f64 s64");
   accepted(OpKind::Wildcard, {}, "", "");
   accepted(OpKind::End, {}, "undef", "");
+  accepted(OpKind::End, {}, "s64[2]", "");
+  accepted(OpKind::End, {}, "boolean[2]", "");
   accepted(OpKind::StaticTranspose, {{Attr::order, Ints{}}}, "f32[2,3,4]", "f32");
   accepted(OpKind::Quantize, {{Attr::scales, Floats{1}}}, "f32[]", "s8");
   accepted(OpKind::AvgPool, plus(kPool, {{Attr::auto_pad, std::string("VALID")}, {Attr::pads_begin, Ints{}}}),
