@@ -39,6 +39,10 @@ void Emitter::fold_pair(Xmm dst, Xmm a, Xmm b, Fold fold) {
 
 void Emitter::fold_into(Xmm acc, Xmm value, Fold fold, int count) {
   if (count == lanes()) return fold_pair(acc, acc, value, fold);
+  if (wide_ && (fold == Fold::sum || fold == Fold::mul)) {
+    use_mask(0, count);
+    return fold_pair(acc | k1, acc, value, fold);
+  }
   // Lanes behind the last element get what changes nothing.
   const Xmm rest = scratch(0);
   broadcast_bits(rest, std::bit_cast<int32_t>(identity_of(fold)));

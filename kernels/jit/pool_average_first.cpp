@@ -58,7 +58,8 @@ AverageFirstKernel::AverageFirstKernel(Isa isa, const AveragePlan& plan, const P
       sums_bytes_(sums_bytes(isa, plan)) {
   const auto never = [](int) { return false; };
   const bool joins = stores == AverageFirstStores::joined;
-  const int end = value_registers() - (joins ? JoinedStores::registers(*this, p_.out.size()) : 0);
+  const int end = value_registers() - (joins ? JoinedStores::registers(*this, p_.out.size())
+                                             : HeldFolds::registers(*this, p_.out, 1));
   const int taken = column_weight() + 1;
   const int spill_at = (static_cast<int>(slots()) * 8 + 63) / 64 * 64;
   // Where registers are few, sums and cells share them, and each brings its constants anew.
@@ -69,10 +70,13 @@ AverageFirstKernel::AverageFirstKernel(Isa isa, const AveragePlan& plan, const P
   if (joins)
     joined_.emplace(static_cast<Emitter&>(*this), types_of(p_.out), end, r15d,
                     rsp + static_cast<int>(8 * joined_slot()));
+  folds_.emplace(static_cast<Emitter&>(*this), p_.out, 1, end);
   emit_in_frame(*this, {rbx, r12, r13, r14, r15}, back_at + back.spill_slots() * 64, [&] {
     emit_start();
+    folds_->emit_start();
     if (wide()) start_bodies({&front, &back});
     emit_planes(front, back);
+    folds_->emit_end(1, fold_slots());
     if (joins) joined_->emit_finish();
   });
   emit_constants();
@@ -376,10 +380,7 @@ void AverageFirstKernel::emit_cells(Body& back, int64_t vector, bool last, int c
   hooks.store = [&](Xmm value, const Lane& lane) {
     const auto k = static_cast<size_t>(lane.imm);
     if (joined_) return joined_->emit_store(k, value, lane.flag, vector, last, count);
-    if (p_.out[k].fold != Fold::none) {
-      mov(rdx, slot(p_.back_in.size() + k));
-      return fold_to_slot(value, p_.out[k].fold, rdx, count);
-    }
+    if (p_.out[k].fold != Fold::none) return folds_->emit_fold(k, 0, value, count, fold_slots());
     const auto to = place(p_.back_in.size() + k);
     store(value, p_.out[k].dtype, lane.flag, to, count, stores_ == AverageFirstStores::streaming && count == lanes());
   };

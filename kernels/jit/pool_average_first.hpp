@@ -8,6 +8,7 @@
 
 #include "kernels/jit/average_plan.hpp"
 #include "kernels/jit/body.hpp"
+#include "kernels/jit/held_folds.hpp"
 #include "kernels/jit/joined_stores.hpp"
 #include "kernels/jit/pool_folds.hpp"
 #include "kernels/kernel.hpp"
@@ -69,6 +70,12 @@ class AverageFirstKernel : private Emitter {
     return k < p_.back_in.size() ? operand(p_.back_in[k]) : p_.out[k - p_.back_in.size()];
   }
   size_t cell_operands() const { return p_.back_in.size() + p_.out.size(); }
+  HeldFolds::Place fold_slots() {
+    return [this](size_t k, int) {
+      mov(rdx, slot(p_.back_in.size() + k));
+      return Xbyak::RegExp(rdx);
+    };
+  }
   Xbyak::Address slot(size_t k) { return qword[rsp + 8 * static_cast<int>(k)]; }
   size_t plane_slot(size_t k) const { return cell_operands() + k; }
   size_t front_slot(size_t k) const { return 2 * cell_operands() + k; }
@@ -88,6 +95,7 @@ class AverageFirstKernel : private Emitter {
   int together_;  // vectors of windows, or of cells
   int64_t sums_bytes_;
   std::optional<JoinedStores> joined_;
+  std::optional<HeldFolds> folds_;  // of a call
   Xbyak::Label table_;
   void (*entry_)(const AverageFirstCall*) = nullptr;
 };

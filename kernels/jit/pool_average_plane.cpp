@@ -50,7 +50,8 @@ AveragePlaneKernel::AveragePlaneKernel(Isa isa, const AveragePlanes& planes, con
     : Emitter(isa), p_(planes), stores_(stores), together_(wide() ? 4 : 2), section_(section(isa, planes)) {
   const auto repeats = [&](int k) { return p_.in[static_cast<size_t>(k)].x == 0; };
   const bool joins = stores == Stores::joined;
-  const int end = value_registers() - (joins ? JoinedStores::registers(*this, p_.out.size()) : 0);
+  const int end = value_registers() - (joins ? JoinedStores::registers(*this, p_.out.size())
+                                             : HeldFolds::registers(*this, p_.out, 1));
   const int spill_at = (static_cast<int>(slots()) * 8 + 63) / 64 * 64;
   const int front_first = together_ + kKept, front_end = wide() ? front_first + 2 * kLeastRegisters : end;
   const int back_first = wide() ? front_end : together_;
@@ -60,9 +61,12 @@ AveragePlaneKernel::AveragePlaneKernel(Isa isa, const AveragePlanes& planes, con
   if (joins)
     joined_.emplace(static_cast<Emitter&>(*this), types_of(p_.out), end, r15d,
                     rsp + static_cast<int>(8 * joined_slot()));
+  folds_.emplace(static_cast<Emitter&>(*this), p_.out, 1, end);
   emit_in_frame(*this, {rbx, r12, r13, r14, r15}, back_at + back.spill_slots() * 64, [&] {
     emit_start();
+    folds_->emit_start();
     emit_groups(front, back);
+    folds_->emit_end(1, fold_slots());
     if (joins) joined_->emit_finish();
   });
   emit_constants();
@@ -288,10 +292,7 @@ BodyHooks AveragePlaneKernel::back_hooks(int vector, int count, bool end) {
   hooks.store = [this, place, vector, count, end](Xmm value, const Lane& lane) {
     const auto k = static_cast<size_t>(lane.imm);
     if (joined_) return joined_->emit_store(k, value, lane.flag, vector, end, count);
-    if (p_.out[k].fold != Fold::none) {
-      mov(rdx, slot(p_.back_in.size() + k));
-      return fold_to_slot(value, p_.out[k].fold, rdx, count);
-    }
+    if (p_.out[k].fold != Fold::none) return folds_->emit_fold(k, 0, value, count, fold_slots());
     store(value, p_.out[k].dtype, lane.flag, place(p_.back_in.size() + k), count,
           stores_ == Stores::streaming && count == lanes());
   };

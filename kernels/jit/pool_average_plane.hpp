@@ -11,6 +11,7 @@
 
 #include "kernels/jit/average_plan.hpp"
 #include "kernels/jit/body.hpp"
+#include "kernels/jit/held_folds.hpp"
 #include "kernels/jit/joined_stores.hpp"
 #include "kernels/jit/pool_folds.hpp"
 #include "kernels/kernel.hpp"
@@ -97,6 +98,12 @@ class AveragePlaneKernel : private Emitter {
     return k < p_.back_in.size() ? p_.in[static_cast<size_t>(p_.back_in[k])] : p_.out[k - p_.back_in.size()];
   }
   size_t cell_operands() const { return p_.back_in.size() + p_.out.size(); }
+  HeldFolds::Place fold_slots() {
+    return [this](size_t k, int) {
+      mov(rdx, slot(p_.back_in.size() + k));
+      return Xbyak::RegExp(rdx);
+    };
+  }
   Xbyak::Address slot(size_t k) { return qword[rsp + 8 * static_cast<int>(k)]; }
   size_t front_slot(size_t k) const { return cell_operands() + k; }
   size_t joined_slot() const { return front_slot(p_.front_in.size()); }
@@ -109,6 +116,7 @@ class AveragePlaneKernel : private Emitter {
   int together_;  // vectors
   Section section_;
   std::optional<JoinedStores> joined_;
+  std::optional<HeldFolds> folds_;  // of a call
   void (*entry_)(const AveragePlaneCall*) = nullptr;
 };
 

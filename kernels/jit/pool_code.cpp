@@ -23,14 +23,14 @@ const void* PoolCode::emit_all(const Problem& problem, int taken,
                                const std::function<void(Body& front, Body& back)>& steps,
                                const std::function<void()>& tables) {
   const int middle = taken + (wide() && taken <= kMostTaken - kLeastRegisters ? 2 * kLeastRegisters : kLeastRegisters);
-  return emit_frame(problem, {taken, middle, middle, value_registers()}, steps, tables);
+  return emit_frame(problem, {taken, middle, middle, value_end_}, steps, tables);
 }
 
 /// What is never emitted needs no registers of its own.
 const void* PoolCode::emit_all(const Problem& problem, int taken, const std::function<void(Body& back)>& steps,
                                const std::function<void()>& tables) {
   return emit_frame(
-      problem, {taken, value_registers(), taken, value_registers()}, [&](Body&, Body& back) { steps(back); }, tables);
+      problem, {taken, value_end_, taken, value_end_}, [&](Body&, Body& back) { steps(back); }, tables);
 }
 
 PoolCode::Bodies PoolCode::bodies(const Problem& problem, const Room& room) {
@@ -51,10 +51,10 @@ const void* PoolCode::emit_frame(const Problem& problem, const Room& room,
   least.back_first = room.back_first == room.taken ? room.taken : least.front_end;
   least.end = least.back_first + kLeastRegisters;
   std::optional<Bodies> made;
-  if (wide() && p_.maximum && least.end < value_registers()) {
+  if (wide() && p_.maximum && least.end < value_end_) {
     made.emplace(bodies(problem, least));
     if (made->front.fits() && made->back.fits())
-      most_held_ = value_registers() - least.end;
+      most_held_ = value_end_ - least.end;
     else
       made.reset();
   }

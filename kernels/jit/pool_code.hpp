@@ -16,7 +16,7 @@ namespace partita::jit {
 /// stack holds where each stream is. Uses rax and rdx for a moment.
 class PoolCode : protected Emitter {
  protected:
-  PoolCode(Isa isa, const PoolPlan& plan) : Emitter(isa), p_(plan) {}
+  PoolCode(Isa isa, const PoolPlan& plan) : Emitter(isa), p_(plan), value_end_(value_registers()) {}
 
   /// Emits all of it: steps(front, back) between the prologue and the return, then `tables`. Vector registers below
   /// `taken` are the steps' own. Returns the entry.
@@ -33,6 +33,9 @@ class PoolCode : protected Emitter {
   void advance_streams();
   /// Vectors that the frame has room for; to be said before anything is emitted.
   void keep_vectors(int count) { kept_vectors_ = count; }
+  /// The steps' own registers behind those of the expressions, and the number of the first one; to be said before
+  /// anything is emitted.
+  int reserve(int count) { return value_end_ -= count; }
   Xbyak::RegExp kept_vector(int number) const { return rsp + kept_vectors_at() + number * vector_bytes(); }
 
   /// Vectors [0, vectors) of a group, the last one with `last` elements, the others with `whole`.
@@ -141,7 +144,7 @@ class PoolCode : protected Emitter {
   };
   Bodies bodies(const Problem& problem, const Room& room);
   int kept_vectors_at() const { return (static_cast<int>(steps_.size()) * 8 + 63) / 64 * 64; }
-  Xbyak::Xmm holder(size_t k) const { return vec(value_registers() - most_held_ + static_cast<int>(k)); }
+  Xbyak::Xmm holder(size_t k) const { return vec(value_end_ - most_held_ + static_cast<int>(k)); }
   const void* emit_frame(const Problem& problem, const Room& room,
                          const std::function<void(Body& front, Body& back)>& steps,
                          const std::function<void()>& tables);
@@ -166,6 +169,7 @@ class PoolCode : protected Emitter {
                Taken taken);
 
   std::vector<int64_t> steps_;
+  int value_end_;  // of the registers that expressions use
   int kept_vectors_ = 0;
   bool in_turns_ = false;
   std::vector<std::vector<int32_t>> held_;  // register by register

@@ -39,7 +39,10 @@ int64_t PlanePeriodKernel::windows_of_row(const PoolPlan& p, Isa isa) {
 }
 
 PlanePeriodKernel::PlanePeriodKernel(Isa isa, const PoolPlan& plan, const Problem& problem, int piece)
-    : PoolCode(isa, plan), streaming_(piece > 0), gradients_at_(windows_of_row(plan, isa) * 4) {
+    : PoolCode(isa, plan),
+      streaming_(piece > 0),
+      gradients_at_(windows_of_row(plan, isa) * 4),
+      folds_(*this, p_.out, 1, reserve(HeldFolds::registers(*this, p_.out, 1))) {
   if (streaming_ && !reads_streams_alone()) fetch_in_turns();
   if (piece > 0 && piece < 64) stream_in_pieces(piece);
   add_streams();
@@ -65,6 +68,7 @@ void PlanePeriodKernel::add_streams() {
 /// Rows of periods that are alike are a loop.
 void PlanePeriodKernel::emit_planes(Body& front, Body& back) {
   const int64_t periods = periods_of(p_, 1);
+  folds_.emit_start();
   if (from_indices()) {
     mov(rax, ptr[rdi + offsetof(PlanePeriodCall, counts)]);
     vmovups(counts(), ptr[rax]);
@@ -83,9 +87,17 @@ void PlanePeriodKernel::emit_planes(Body& front, Body& back) {
     dec(r8);
     jnz(next, T_NEAR);
   }
+  folds_.emit_end(1, slots());
   if (!from_indices()) return;
   mov(rax, ptr[rdi + offsetof(PlanePeriodCall, counts)]);
   vmovups(ptr[rax], counts());
+}
+
+HeldFolds::Place PlanePeriodKernel::slots() {
+  return [this](size_t k, int) {
+    mov(rdx, slot(out_stream(k)));
+    return Xbyak::RegExp(rdx);
+  };
 }
 
 /// The row that nothing needs any more is the next one's.
@@ -270,8 +282,8 @@ void PlanePeriodKernel::emit_vector(Body& back, int64_t row, int64_t vector, int
   };
   hooks.store = [&](Xmm value, const Lane& lane) {
     const PoolOperand& o = p_.out[static_cast<size_t>(lane.imm)];
+    if (o.fold != Fold::none) return folds_.emit_fold(static_cast<size_t>(lane.imm), 0, value, count, slots());
     mov(rdx, slot(out_stream(static_cast<size_t>(lane.imm))));
-    if (o.fold != Fold::none) return fold_to_slot(value, o.fold, rdx, count);
     store(value, o.dtype, lane.flag, cell_at(o, row, vector * lanes()), count, streaming_);
   };
   back.emit(hooks);

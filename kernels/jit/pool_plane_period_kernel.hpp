@@ -4,6 +4,7 @@
 // with vectors along x, or has indices; then the rows of cells that it completes are stored.
 #pragma once
 
+#include "kernels/jit/held_folds.hpp"
 #include "kernels/jit/pool_period_kernel.hpp"
 
 namespace partita::jit {
@@ -37,6 +38,7 @@ class PlanePeriodKernel : private PoolCode {
  private:
   void add_streams();
   void emit_planes(Body& front, Body& back);
+  HeldFolds::Place slots();
   void rotate_kept();
   void emit_search(Body& front, const PeriodPart& rows);
   void search_group(Body& front, const PeriodPart& rows, int64_t first);
@@ -57,6 +59,7 @@ class PlanePeriodKernel : private PoolCode {
 
   bool streaming_;
   int64_t gradients_at_;
+  HeldFolds folds_;  // of a call
   void (*entry_)(const PlanePeriodCall*) = nullptr;
 };
 

@@ -51,7 +51,8 @@ WindowKernel::WindowKernel(Isa isa, const PoolPlan& plan, const Problem& problem
       together_(vectors_together()),
       winners_(search_registers()),
       gradients_(p_.maximum ? winners_ + (keeps() ? 1 : together_) : 0),
-      cells_(wide() ? gradients_ + together_ : gradients_) {
+      cells_(wide() ? gradients_ + together_ : gradients_),
+      folds_(*this, p_.out, slot_vectors(), reserve(HeldFolds::registers(*this, p_.out, slot_vectors()))) {
   if (stores.piece > 0 && stores.piece < 64) stream_in_pieces(stores.piece);
   const int64_t few = along_x_ && !reads_streams_alone() ? kFewPlaneRows : kFewRows;
   if ((streaming_ || stores.joined) && p_.g.kernel[0] * p_.g.kernel[1] <= few) fetch_in_turns();
@@ -120,7 +121,9 @@ void WindowKernel::emit_steps(Body& front, Body& back) {
       if (along_x_) imul(r9, rcx, static_cast<int>(width()));
       emit_gradients(front, group);
       if (p_.maximum && spreads_once()) spread_winners(group);
+      folds_.emit_start();
       for (int64_t row = first; row < end; ++row) emit_cells(back, group, row);
+      folds_.emit_end(along_x_ ? 1 : vectors, slots());
     });
   };
   if (p_.maximum || !along_x_)
@@ -162,6 +165,13 @@ void WindowKernel::emit_gradients(Body& front, const Group& group) {
 void WindowKernel::keep_window(int vector) {
   if (p_.maximum) vmovaps(ptr[kept_winner(vector)], winner(vector));
   vmovaps(ptr[kept_gradient(vector)], gradient(vector));
+}
+
+HeldFolds::Place WindowKernel::slots() {
+  return [this](size_t k, int vector) {
+    mov(rdx, slot(out_stream(0, k)));
+    return cells_at(p_.out[k], 0, vector);
+  };
 }
 
 /// A row of cells of each window. A cell's vectors are stored one after the other, so that 16-bit results make whole
@@ -267,8 +277,8 @@ void WindowKernel::emit_cell(Body& back, const Group& group, int64_t row, int64_
     const int count = cells_of(group, cell, vector);
     if (joined_)
       return joined_->emit_store(k, value, lane.flag, vector * width() + cell, ends_row(group, cell, vector), count);
+    if (o.fold != Fold::none) return folds_.emit_fold(k, along_x_ ? 0 : vector, value, count, slots());
     mov(rdx, slot(out_stream(row, k)));
-    if (o.fold != Fold::none) return fold_to_slot(value, o.fold, cells_at(o, cell, vector), count);
     store(value, o.dtype, lane.flag, cells_at(o, cell, vector), count, streaming_ && (along_x_ || count == lanes()));
   };
   back.emit(hooks);

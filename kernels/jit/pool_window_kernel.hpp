@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/jit/held_folds.hpp"
 #include "kernels/jit/joined_stores.hpp"
 #include "kernels/jit/pool_code.hpp"
 
@@ -48,6 +49,8 @@ class WindowKernel : private PoolCode {
  private:
   int vectors_together() const;
   /// Whether winners and gradients are in the frame: AVX2 has no registers for those of several vectors.
+  /// Vectors of numbers of a group that results are folded into.
+  int slot_vectors() const { return along_x_ ? 1 : together_; }
   bool keeps() const { return !wide() && together_ > 1; }
   Xbyak::Xmm winner(int vector) const { return vec(winners_ + (keeps() ? 0 : vector)); }
   Xbyak::Xmm gradient(int vector) const { return vec(gradients_ + (keeps() ? 0 : vector)); }
@@ -57,6 +60,7 @@ class WindowKernel : private PoolCode {
   void add_streams();
   void emit_steps(Body& front, Body& back);
   void emit_gradients(Body& front, const Group& group);
+  HeldFolds::Place slots();
   void emit_cells(Body& back, const Group& group, int64_t row);
   void emit_cell(Body& back, const Group& group, int64_t row, int64_t cell, int vector);
   void spread_winners(const Group& group);
@@ -107,6 +111,7 @@ class WindowKernel : private PoolCode {
   int winners_, gradients_, cells_;  // first registers: numbers of winning taps; gradients; cells, and what is spread
   bool counted_ = false;             // what the cell's vector found
   std::optional<JoinedStores> joined_;
+  HeldFolds folds_;  // of a group
   void (*entry_)(const WindowCall*) = nullptr;
 };
 
