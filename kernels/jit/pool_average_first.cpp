@@ -373,7 +373,7 @@ void AverageFirstKernel::emit_cells(Body& back, int64_t vector, bool last, int c
     const PoolOperand& o = cell_operand(k);
     const auto from = place(k);
     if (o.x == 0) return load(dst, o.dtype, Walk::same, rdx, count);
-    prefetcht0(ptr[from + kPrefetchFromMemory]);
+    if (o.begins_line(vector * lanes() * bits_of(o.dtype) / 8, lanes())) prefetcht0(ptr[from + kPrefetchFromMemory]);
     load(dst, o.dtype, Walk::next, from, count);
   };
   hooks.skeleton = [&](Xmm dst) { vmovaps(dst, vec(0)); };

@@ -282,8 +282,8 @@ void AverageLastKernel::emit_cell(Body& back, const std::vector<int64_t>& column
     hooks.load = [&](Xmm dst, int number) {
       to_cell(static_cast<size_t>(std::ranges::find(p_.back_in, number) - p_.back_in.begin()));
       const PoolOperand& o = operand(number);
-      const int each = bits_of(o.dtype) / 8;
-      if (o.c != 0) prefetcht0(ptr[rdx + rcx * each + v * lanes() * each + kPrefetchFromMemory]);
+      const int each = bits_of(o.dtype) / 8, behind = v * lanes() * each;
+      if (o.c != 0 && o.begins_line(behind, lanes())) prefetcht0(ptr[rdx + rcx * each + behind + kPrefetchFromMemory]);
       load_at(dst, o, v, count);
     };
     hooks.skeleton = [&](Xmm dst) { vmovaps(dst, vec(v)); };

@@ -280,12 +280,12 @@ BodyHooks AveragePlaneKernel::back_hooks(int vector, int count, bool end) {
     mov(rdx, slot(k));
     return rdx + rcx * each + vector * lanes() * each;
   };
-  hooks.load = [this, place, count](Xmm dst, int number) {
+  hooks.load = [this, place, vector, count](Xmm dst, int number) {
     const auto k = static_cast<size_t>(std::ranges::find(p_.back_in, number) - p_.back_in.begin());
     const PoolOperand& o = cell_operand(k);
     const auto from = place(k);
     if (o.x == 0) return load(dst, o.dtype, Walk::same, rdx, count);
-    prefetcht0(ptr[from + kPrefetchFromMemory]);
+    if (o.begins_line(vector * lanes() * bits_of(o.dtype) / 8, lanes())) prefetcht0(ptr[from + kPrefetchFromMemory]);
     load(dst, o.dtype, Walk::next, from, count);
   };
   hooks.skeleton = [this, vector](Xmm dst) { vmovaps(dst, vec(vector)); };

@@ -99,8 +99,9 @@ void IndexKernel::emit_window(Body& back, const PoolGeometry::Taps& taps) {
       const auto load = [&](int64_t row, int64_t tap) {
         const auto column = static_cast<int>((tap * p_.g.dilations[2] - p_.g.pads_begin[2]) * source.x);
         mov(rdx, slot(static_cast<size_t>(row)));
-        load_elements(vec(kTap), source, false, rdx + column + rcx * each + v * lanes() * each, group.count(v),
-                      new_tap(rows_[static_cast<size_t>(row)].y, tap));
+        const int behind = v * lanes() * each;
+        load_elements(vec(kTap), source, false, rdx + column + rcx * each + behind, group.count(v),
+                      source.begins_line(behind, lanes()) && new_tap(rows_[static_cast<size_t>(row)].y, tap));
       };
       find_maximum(vec(winners_ + v), {0, std::ssize(rows_), taps.begin, taps.end}, nullptr, load,
                    [&](int64_t row, int64_t tap) { return names(row, tap); });
@@ -178,7 +179,8 @@ void IndexKernel::store_maxima(Body& back, const Group& group, int vector, int64
     const auto k = static_cast<size_t>(std::ranges::find(p_.back_in, operand) - p_.back_in.begin());
     const PoolOperand& o = p_.in[static_cast<size_t>(operand)];
     mov(rdx, slot(back_stream(k)));
-    load_elements(dst, o, (along_x() ? o.x : o.c) == 0, place(o, vector), count);
+    load_elements(dst, o, (along_x() ? o.x : o.c) == 0, place(o, vector), count,
+                  o.begins_line(vector * lanes() * bits_of(o.dtype) / 8, lanes()));
   };
   hooks.skeleton = [&](Xmm dst) { vmovaps(dst, vec(kBest)); };
   hooks.store = [&](Xmm value, const Lane& lane) {

@@ -134,7 +134,9 @@ void PeriodKernel::emit_window(Body& front, const PeriodPart& columns, const Gro
     emit_gradient(front, vec(gradients_ + v), [&](Xmm dst, const PoolOperand& o, size_t k) {
       const int each = bits_of(o.dtype) / 8;
       mov(rdx, slot(front_stream(k)));
-      load_elements(dst, o, o.c == 0, o.c == 0 ? RegExp(rdx) : rdx + rcx * each + v * lanes() * each, group.count(v));
+      const int behind = v * lanes() * each;
+      load_elements(dst, o, o.c == 0, o.c == 0 ? RegExp(rdx) : rdx + rcx * each + behind, group.count(v),
+                    o.begins_line(behind, lanes()));
     });
     keep_window(v);
   }
@@ -165,7 +167,8 @@ void PeriodKernel::emit_cell(Body& back, const PeriodPart& columns, const Group&
     const auto k = static_cast<size_t>(std::ranges::find(p_.back_in, operand) - p_.back_in.begin());
     const PoolOperand& o = p_.in[static_cast<size_t>(operand)];
     mov(rdx, slot(back_stream(row, k)));
-    load_elements(dst, o, o.c == 0, place(o, column, vector), group.count(vector));
+    load_elements(dst, o, o.c == 0, place(o, column, vector), group.count(vector),
+                  o.begins_line(vector * lanes() * bits_of(o.dtype) / 8, lanes()));
   };
   hooks.skeleton = [&](Xmm dst) { add_windows(dst, columns, row, column, vector); };
   hooks.store = [&](Xmm value, const Lane& lane) {

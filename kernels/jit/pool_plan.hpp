@@ -10,6 +10,7 @@
 
 #include "kernels/jit/pool_windows.hpp"
 #include "kernels/jit/row_kernel.hpp"
+#include "src/base/dtype.hpp"
 
 namespace partita::jit {
 
@@ -20,6 +21,12 @@ struct PoolOperand {
   int64_t offset = 0, n = 0, c = 0, z = 0, y = 0, x = 0;
   Fold fold = Fold::none;
 
+  /// Whether a vector of so many elements, `behind` bytes behind the first one of those that are read together, is the
+  /// first one in its cache line, of a tensor that moves along x: then it is worth fetching what will be read there.
+  bool begins_line(int64_t behind, int lanes) const {
+    const int64_t before = behind - lanes * bits_of(dtype) / 8;
+    return x != 0 && (before < 0 || before / kCacheLine != behind / kCacheLine);
+  }
   const std::byte* at(const void* base, int64_t in, int64_t ic, int64_t iz, int64_t iy, int64_t ix) const {
     return static_cast<const std::byte*>(base) + offset + in * n + ic * c + iz * z + iy * y + ix * x;
   }

@@ -153,7 +153,7 @@ void PlanePeriodKernel::search_group(Body& front, const PeriodPart& rows, int64_
   emit_gradient(front, gradient, [&](Xmm dst, const PoolOperand& o, size_t k) {
     const bool same = o.x == 0;
     mov(rdx, slot(front_stream(k)));
-    load_elements(dst, o, same, same ? RegExp(rdx) : rdx + rcx * (bits_of(o.dtype) / 8), count);
+    load_elements(dst, o, same, same ? RegExp(rdx) : rdx + rcx * (bits_of(o.dtype) / 8), count, true);
   });
   mov(rdx, slot(kept_stream(0)));
   store_bytes(gradient, 4, rdx + rcx * 4 + static_cast<int>(gradients_at_), lanes(), false);
@@ -266,7 +266,8 @@ void PlanePeriodKernel::emit_vector(Body& back, int64_t row, int64_t vector, int
     const auto k = static_cast<size_t>(std::ranges::find(p_.back_in, operand) - p_.back_in.begin());
     const PoolOperand& o = p_.in[static_cast<size_t>(operand)];
     mov(rdx, slot(back_stream(k)));
-    load_elements(dst, o, o.x == 0, cell_at(o, row, vector * lanes()), count);
+    load_elements(dst, o, o.x == 0, cell_at(o, row, vector * lanes()), count,
+                  o.begins_line(vector * lanes() * bits_of(o.dtype) / 8, lanes()));
   };
   hooks.skeleton = [&](Xmm dst) {
     if (stride() == 1) return vmovaps(dst, vec(0));

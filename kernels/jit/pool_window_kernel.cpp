@@ -359,24 +359,31 @@ void WindowKernel::select_kept(const Xmm& dst, int64_t row, int64_t cell, int ve
 void WindowKernel::load_windows(const Xmm& dst, const PoolOperand& o, size_t stream, const Group& group, int vector) {
   const int each = bits_of(o.dtype) / 8;
   mov(rdx, slot(stream));
-  load_elements(dst, o, repeats(o), repeats(o) ? RegExp(rdx) : rdx + rcx * each + vector * whole_ * each,
-                group.count(vector));
+  const int behind = vector * whole_ * each;
+  load_elements(dst, o, repeats(o), repeats(o) ? RegExp(rdx) : rdx + rcx * each + behind, group.count(vector),
+                o.begins_line(behind, lanes()));
 }
 
 void WindowKernel::load_cells(const Xmm& dst, const PoolOperand& o, size_t stream, const Group& group, int64_t cell,
                               int vector) {
   mov(rdx, slot(stream));
-  load_elements(dst, o, repeats(o), cells_at(o, cell, vector), cells_of(group, cell, vector));
+  load_elements(dst, o, repeats(o), cells_at(o, cell, vector), cells_of(group, cell, vector),
+                o.begins_line(cells_behind(o, cell, vector), lanes()));
 }
 
 /// Of vector `cell` of the windows' cells, from rdx on, which holds the row's place.
 RegExp WindowKernel::cells_at(const PoolOperand& o, int64_t cell, int vector) const {
   const int each = bits_of(o.dtype) / 8;
-  if (along_x_)
-    return repeats(o) ? RegExp(rdx)
-                      : rdx + r9 * each + static_cast<int>((vector * whole_ * width() + cell * lanes()) * each);
+  const auto behind = static_cast<int>(cells_behind(o, cell, vector));
+  if (along_x_) return repeats(o) ? RegExp(rdx) : rdx + r9 * each + behind;
   const RegExp place = rdx + static_cast<int>(cell * o.x);
-  return repeats(o) ? place : place + rcx * each + vector * lanes() * each;
+  return repeats(o) ? place : place + rcx * each + behind;
+}
+
+/// Bytes behind the group's first element, or that of the cell.
+int64_t WindowKernel::cells_behind(const PoolOperand& o, int64_t cell, int vector) const {
+  const int64_t elements = along_x_ ? vector * whole_ * width() + cell * lanes() : int64_t{vector} * lanes();
+  return elements * bits_of(o.dtype) / 8;
 }
 
 /// Whether the vector is the row's last one. Groups of a loop are whole in every sense, the last one, too.

@@ -76,6 +76,7 @@ class WindowKernel : private PoolCode {
   void load_cells(const Xbyak::Xmm& dst, const PoolOperand& o, size_t stream, const Group& group, int64_t cell,
                   int vector);
   Xbyak::RegExp cells_at(const PoolOperand& o, int64_t cell, int vector) const;
+  int64_t cells_behind(const PoolOperand& o, int64_t cell, int vector) const;
   int cells_of(const Group& group, int64_t cell, int vector) const;
   bool ends_row(const Group& group, int64_t cell, int vector) const;
   int cells_together() const { return static_cast<int>(width()) * together_; }
