@@ -12,47 +12,50 @@ class Known {
  public:
   static Known none() { return {}; }
   static Known any() { return Known(State::any, Dtype::undef); }
-  static Known type(Dtype t) {
-    return t == Dtype::f32 || t == Dtype::s32 || t == Dtype::undef ? none() : Known(State::type, t);
+  /// `rounded`: the machine made it of a number that may have been another one.
+  static Known type(Dtype t, bool rounded = false) {
+    return t == Dtype::f32 || t == Dtype::s32 || t == Dtype::undef ? none() : Known(State::type, t, rounded);
   }
   /// What is true of both.
   friend Known both(const Known& a, const Known& b) {
     if (a.state_ == State::any) return b;
-    return b.state_ == State::any || b == a ? a : none();
+    if (b.state_ == State::any) return a;
+    return a.state_ == b.state_ && a.type_ == b.type_ ? Known(a.state_, a.type_, a.rounded_ && b.rounded_) : none();
   }
+  bool is_rounded() const { return state_ == State::any || rounded_; }
   bool is(Dtype t) const { return state_ == State::any || (state_ == State::type && type_ == t); }
   /// Of the negative numbers.
   Known negated() const { return state_ != State::type || is_floating(type_) ? *this : none(); }
-  friend bool operator==(const Known&, const Known&) = default;
 
  private:
   enum class State : uint8_t { none, type, any };
   Known() = default;
-  Known(State state, Dtype type) : state_(state), type_(type) {}
+  Known(State state, Dtype type, bool rounded = false) : state_(state), type_(type), rounded_(rounded) {}
 
   State state_ = State::none;
   Dtype type_ = Dtype::undef;
+  bool rounded_ = false;
 };
 
 /// Of windows that do not overlap each cell gets one gradient, or zero.
-Known of_skeleton(const Problem& p) {
+Known of_skeleton(const Problem& p, bool rounded) {
   if (p.step != StepKind::max_pool_backward || !p.front.empty()) return Known::none();
   const TensorDesc& diff_dst = p.in[static_cast<size_t>(front_port(p.step))];
   const PoolGeometry g = pool_geometry(p, p.out[0].dims, diff_dst.dims);
   for (int i = 0; i < g.axes(); ++i)
     if ((g.kernel[i] - 1) * g.dilations[i] >= g.strides[i]) return Known::none();
-  return Known::type(diff_dst.dtype);
+  return Known::type(diff_dst.dtype, rounded);
 }
 
 /// The type whose numbers each value holds.
-std::vector<Known> held_types(const Expr& expr, const Problem& p) {
+std::vector<Known> held_types(const Expr& expr, const Problem& p, bool skeleton_is_rounded) {
   std::vector<Known> held;
   for (const Instr& in : expr.code) {
     switch (in.op) {
       case ExprOp::load: held.push_back(Known::type(p.in[static_cast<size_t>(in.imm)].dtype)); break;
-      case ExprOp::cast: held.push_back(Known::type(static_cast<Dtype>(in.imm))); break;
+      case ExprOp::cast: held.push_back(Known::type(static_cast<Dtype>(in.imm), true)); break;
       case ExprOp::constant: held.push_back(in.value == 0 ? Known::any() : Known::none()); break;
-      case ExprOp::skeleton: held.push_back(of_skeleton(p)); break;
+      case ExprOp::skeleton: held.push_back(of_skeleton(p, skeleton_is_rounded)); break;
       case ExprOp::select: held.push_back(both(held[in.b], held[in.c])); break;
       case ExprOp::neg:
       case ExprOp::abs: held.push_back(held[in.a].negated()); break;
@@ -109,13 +112,15 @@ Expr without_casts(const Expr& expr, const Needless& needless) {
 
 }  // namespace
 
-Expr without_needless_casts(const Expr& expr, const Problem& problem, bool bf16_drops_denormals) {
+Expr without_needless_casts(const Expr& expr, const Problem& problem, bool bf16_drops_denormals,
+                            bool skeleton_is_rounded) {
   const std::vector<Known> wanted = wanted_types(expr, problem);
   const Expr later = without_casts(expr, [&](size_t i, Dtype type) { return wanted[i].is(type); });
   // What is rounded later is not held any more.
-  const std::vector<Known> held = held_types(later, problem);
+  const std::vector<Known> held = held_types(later, problem, skeleton_is_rounded);
   return without_casts(later, [&](size_t i, Dtype type) {
-    return held[later.code[i].a].is(type) && !(bf16_drops_denormals && type == Dtype::bf16);
+    const Known& value = held[later.code[i].a];
+    return value.is(type) && (value.is_rounded() || !(bf16_drops_denormals && type == Dtype::bf16));
   });
 }
 

@@ -76,7 +76,7 @@ void Body::find_uses() {
   // Backwards, so that what only dead operations read is dead as well.
   for (size_t i = code_.size(); i-- > 0;) {
     if (code_[i].op != LaneOp::store && uses_[i].empty()) continue;
-    for (int k = 0; k < lane_operands(code_[i].op); ++k)
+    for (int k = 0; k < operands_read(code_[i]); ++k)
       uses_[operands_of(code_[i])[static_cast<size_t>(k)]].push_back(i);
   }
   for (auto& uses : uses_) std::reverse(uses.begin(), uses.end());
@@ -155,7 +155,7 @@ void Body::walk(State& s, Part part, const BodyHooks* hooks) const {
     Xbyak::Xmm in[3] = {e_.vec(0), e_.vec(0), e_.vec(0)};
     const bool after_condition = i > 0 && is_condition(i - 1);
     const int in_memory = from_memory(s, i);
-    for (int k = after_condition ? 1 : 0; k < lane_operands(lane.op); ++k) {
+    for (int k = after_condition ? 1 : 0; k < operands_read(lane); ++k) {
       if (k == in_memory) continue;
       const int value = operands_of(lane)[static_cast<size_t>(k)];
       in[k] = operand(s, value, i);
@@ -225,7 +225,10 @@ void Body::make(size_t i, Xbyak::Xmm dst, const Xbyak::Xmm (&in)[3], const BodyH
     hooks.skeleton(dst);
   else if (lane.op == LaneOp::index)
     hooks.index(dst, lane.imm);
-  else if (i > 0 && is_condition(i - 1))
+  else if (selects_or_zero(lane)) {
+    if (i == 0 || !is_condition(i - 1)) e_.take_condition(in[0]);
+    e_.select_or_zero(dst, in[1]);
+  } else if (i > 0 && is_condition(i - 1))
     e_.select(dst, in[1], in[2]);
   else if (takes_four_lanes(lane))
     e_.compute(lane, four_lanes(dst), four_lanes(in[0]), four_lanes(in[1]), four_lanes(in[2]));

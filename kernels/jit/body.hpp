@@ -51,6 +51,12 @@ class Body {
 
   /// A comparison whose mask the select behind it takes from a mask register.
   bool is_condition(size_t i) const;
+  /// A select of a value or zero, which needs no register for the zero.
+  bool selects_or_zero(const Lane& lane) const {
+    return e_.wide() && lane.op == LaneOp::select && is_constant(lane.c) && code_[lane.c].imm == 0;
+  }
+  /// How many of a, b, c the operation reads from registers or memory.
+  int operands_read(const Lane& lane) const { return selects_or_zero(lane) ? 2 : lane_operands(lane.op); }
   bool is_constant(int value) const { return code_[static_cast<size_t>(value)].op == LaneOp::constant; }
   void find_uses();
   void find_row_values(const std::function<bool(int)>& repeats);

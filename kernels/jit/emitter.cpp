@@ -114,6 +114,8 @@ void Emitter::compare(Xmm dst, Xmm a, Xmm b, uint8_t predicate) {
 
 void Emitter::select(Xmm dst, Xmm yes, Xmm no) { vblendmps(dst | k2, no, yes); }
 
+void Emitter::select_or_zero(Xmm dst, Xmm yes) { vmovaps(dst | k2 | T_z, yes); }
+
 bool Emitter::takes_memory(const Lane& lane, int k) const {
   switch (lane.op) {
     case LaneOp::add:
@@ -190,7 +192,7 @@ void Emitter::compute(const Lane& lane, Xmm dst, Xmm a, Xmm b, Xmm c) {
     case LaneOp::unordered: return compare(dst, a, b, predicate_of(lane.op));
     case LaneOp::select:
       if (!wide_) return vblendvps(dst, c, b, a);
-      vpmovd2m(k2, a);
+      take_condition(a);
       return select(dst, b, c);
     case LaneOp::igt:
       if (!wide_) return vpcmpgtd(dst, a, b);

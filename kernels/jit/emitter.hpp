@@ -46,6 +46,9 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   /// AVX-512: the mask of a comparison in k2, and what takes it from there.
   void compare(const Lane& lane, Xbyak::Xmm a, Xbyak::Xmm b);
   void select(Xbyak::Xmm dst, Xbyak::Xmm yes, Xbyak::Xmm no);
+  void select_or_zero(Xbyak::Xmm dst, Xbyak::Xmm yes);
+  /// AVX-512: the mask of lanes of ones.
+  void take_condition(Xbyak::Xmm mask) { vpmovd2m(k2, mask); }
   /// dst = op of a, b, c (registers). Not for load, store, skeleton, constant, index.
   void compute(const Lane& lane, Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, Xbyak::Xmm c);
   /// Whether operand `k` of the operation may come from memory.

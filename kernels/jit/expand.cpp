@@ -26,8 +26,8 @@ bool simple_power(const Instr& exponent) {
 
 class Expander {
  public:
-  Expander(const Expr& expr, const Problem& problem, Isa isa)
-      : expr_(without_needless_casts(expr, problem, isa == Isa::avx512 && converts_to_bf16())),
+  Expander(const Expr& expr, const Problem& problem, Isa isa, bool skeleton_is_rounded)
+      : expr_(without_needless_casts(expr, problem, isa == Isa::avx512 && converts_to_bf16(), skeleton_is_rounded)),
         problem_(problem),
         b_(lanes_),
         value_(expr.code.size()),
@@ -176,7 +176,9 @@ const char* refuse_expansion(const Expr& expr, const Problem&) {
   return nullptr;
 }
 
-Lanes expanded(const Expr& expr, const Problem& problem, Isa isa) { return Expander(expr, problem, isa).run(); }
+Lanes expanded(const Expr& expr, const Problem& problem, Isa isa, bool skeleton_is_rounded) {
+  return Expander(expr, problem, isa, skeleton_is_rounded).run();
+}
 
 Lanes expanded_front(Expr front, const Problem& problem, Isa isa) {
   ExprBuilder(front).store(0, front.result);

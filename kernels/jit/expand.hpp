@@ -12,7 +12,8 @@ namespace partita::jit {
 const char* refuse_expansion(const Expr& expr, const Problem& problem);
 
 /// Same meaning as the interpreter's, for code with instructions of `isa`; only where refuse_expansion has no reason.
-Lanes expanded(const Expr& expr, const Problem& problem, Isa isa);
+/// `skeleton_is_rounded`: see without_needless_casts.
+Lanes expanded(const Expr& expr, const Problem& problem, Isa isa, bool skeleton_is_rounded = false);
 
 /// Of a front expression over the problem's inputs; its result is stored as f32, as output 0.
 Lanes expanded_front(Expr front, const Problem& problem, Isa isa);

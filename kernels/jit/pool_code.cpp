@@ -38,9 +38,18 @@ PoolCode::Bodies PoolCode::bodies(const Problem& problem, const Room& room) {
   const int spill_at = kept_vectors_at() + (kept_vectors_ * static_cast<int>(vector_bytes()) + 63) / 64 * 64;
   Body front(*this, expanded_front(p_.front, problem, isa()), {room.taken, room.front_end, rsp + spill_at}, never);
   const int back_at = spill_at + front.spill_slots() * 64;
-  Body back(*this, expanded(p_.back, problem, isa()), {room.back_first, room.end, rsp + back_at}, never);
+  Body back(*this, back_lanes(problem), {room.back_first, room.end, rsp + back_at}, never);
   const int bytes = back_at + back.spill_slots() * 64;
   return {std::move(front), std::move(back), bytes};
+}
+
+/// What the back expression need not round if each gradient is, once for all of its window's cells.
+Lanes PoolCode::back_lanes(const Problem& problem) {
+  Lanes lanes = expanded(p_.back, problem, isa()), fewer = expanded(p_.back, problem, isa(), true);
+  rounds_gradient_ = fewer.code != lanes.code;
+  if (!rounds_gradient_) return lanes;
+  gradient_type_ = static_cast<int32_t>(problem.in[static_cast<size_t>(front_port(problem.step))].dtype);
+  return fewer;
 }
 
 /// The code asks for patterns as it is emitted, so it is behind it that they come to registers, on a way round.
@@ -49,7 +58,7 @@ const void* PoolCode::emit_frame(const Problem& problem, const Room& room,
                                  const std::function<void()>& tables) {
   Room least{room.taken, room.taken + kLeastRegisters, 0, 0};
   least.back_first = room.back_first == room.taken ? room.taken : least.front_end;
-  least.end = least.back_first + kLeastRegisters;
+  least.end = least.back_first + kLeastRegisters + 1;  // a constant, most often zero
   std::optional<Bodies> made;
   if (wide() && p_.maximum && least.end < value_end_) {
     made.emplace(bodies(problem, least));
@@ -113,6 +122,7 @@ void PoolCode::emit_gradient(Body& front, const Xmm& gradient, const Load& load)
   };
   hooks.store = [&](Xmm value, const Lane& lane) { lane.flag ? vcvtdq2ps(gradient, value) : vmovaps(gradient, value); };
   front.emit(hooks);
+  if (rounds_gradient_) compute({.op = LaneOp::cast, .imm = gradient_type_}, gradient, gradient, gradient, gradient);
 }
 
 void PoolCode::fetch(const RegExp& at) { in_turns_ ? fetch_ahead(at) : prefetcht0(ptr[at + kPrefetchFromMemory]); }

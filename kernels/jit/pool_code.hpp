@@ -143,6 +143,7 @@ class PoolCode : protected Emitter {
     int bytes;  ///< of the frame
   };
   Bodies bodies(const Problem& problem, const Room& room);
+  Lanes back_lanes(const Problem& problem);
   int kept_vectors_at() const { return (static_cast<int>(steps_.size()) * 8 + 63) / 64 * 64; }
   Xbyak::Xmm holder(size_t k) const { return vec(value_end_ - most_held_ + static_cast<int>(k)); }
   const void* emit_frame(const Problem& problem, const Room& room,
@@ -172,6 +173,8 @@ class PoolCode : protected Emitter {
   int value_end_;  // of the registers that expressions use
   int kept_vectors_ = 0;
   bool in_turns_ = false;
+  bool rounds_gradient_ = false;
+  int32_t gradient_type_ = 0;  // a Dtype
   std::vector<std::vector<int32_t>> held_;  // register by register
   int most_held_ = 0;                       // in the last ones of the value registers
 };

@@ -268,7 +268,8 @@ void WindowKernel::emit_cell(Body& back, const Group& group, int64_t row, int64_
   counted_ = false;
   hooks.load = [&](Xmm dst, int operand) {
     const auto k = static_cast<size_t>(std::ranges::find(p_.back_in, operand) - p_.back_in.begin());
-    load_cells(dst, p_.in[static_cast<size_t>(operand)], back_stream(row, k), group, cell, vector);
+    const bool searched = p_.maximum && !from_indices() && operand == 0;  // its lines were fetched then
+    load_cells(dst, p_.in[static_cast<size_t>(operand)], back_stream(row, k), group, cell, vector, !searched);
   };
   hooks.skeleton = [&](Xmm dst) { select_gradient(dst, row, cell, vector); };
   hooks.store = [&](Xmm value, const Lane& lane) {
@@ -365,10 +366,10 @@ void WindowKernel::load_windows(const Xmm& dst, const PoolOperand& o, size_t str
 }
 
 void WindowKernel::load_cells(const Xmm& dst, const PoolOperand& o, size_t stream, const Group& group, int64_t cell,
-                              int vector) {
+                              int vector, bool ahead) {
   mov(rdx, slot(stream));
   load_elements(dst, o, repeats(o), cells_at(o, cell, vector), cells_of(group, cell, vector),
-                o.begins_line(cells_behind(o, cell, vector), lanes()));
+                ahead && o.begins_line(cells_behind(o, cell, vector), lanes()));
 }
 
 /// Of vector `cell` of the windows' cells, from rdx on, which holds the row's place.

@@ -27,8 +27,8 @@ Value cast(ExprBuilder b, Value value, Dtype dtype) {
   return b.apply(ExprOp::cast, value, 0, 0, static_cast<int32_t>(dtype));
 }
 
-int64_t casts_left(const Problem& p, bool bf16_drops_denormals = false) {
-  const Expr left = without_unused(without_needless_casts(p.back, p, bf16_drops_denormals));
+int64_t casts_left(const Problem& p, bool bf16_drops_denormals = false, bool skeleton_is_rounded = false) {
+  const Expr left = without_unused(without_needless_casts(p.back, p, bf16_drops_denormals, skeleton_is_rounded));
   return std::ranges::count(left.code, ExprOp::cast, &Instr::op);
 }
 
@@ -105,6 +105,20 @@ TEST(needless_casts, one_of_two_stays) {
   const Value sum = cast(b, b.add(b.load(0), b.load(1)), Dtype::bf16);
   b.store(0, cast(b, b.apply(ExprOp::abs, sum), Dtype::bf16));
   EXPECT_EQ(casts_left(p), 1);
+}
+
+/// What is folded takes the place of what would have been stored and read again.
+TEST(needless_casts, what_is_chosen_from_rounded_gradients_is_rounded) {
+  Problem p = maximum_gradient(Dtype::bf16, {1, 1, {8, 8}, {2, 2}, {2, 2}, {1, 1}, {0, 0}}, false);
+  p.out.push_back(dense_desc(Dtype::f32, {1, 1, 1, 1}));
+  ExprBuilder b(p.back);
+  const Value zero = b.constant(0);
+  const Value chosen = b.select(b.gt(b.load(0), zero), cast(b, b.skeleton(), Dtype::bf16), zero);
+  b.store(0, chosen);
+  b.fold(Fold::sum, 1, cast(b, chosen, Dtype::bf16));
+  EXPECT_EQ(casts_left(p, /*bf16_drops_denormals=*/false), 0);
+  EXPECT_EQ(casts_left(p, /*bf16_drops_denormals=*/true), 1);
+  EXPECT_EQ(casts_left(p, /*bf16_drops_denormals=*/true, /*skeleton_is_rounded=*/true), 0);
 }
 
 TEST(needless_casts, gradients_of_maxima_have_the_precision_of_what_comes_in_unless_they_are_summed) {
