@@ -96,6 +96,8 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   /// the upper bytes. Stores use scratch 3; `streaming` as above.
   void load_bytes(Xbyak::Xmm dst, int bytes, const Xbyak::RegExp& address, int count);
   void store_bytes(Xbyak::Xmm v, int bytes, const Xbyak::RegExp& address, int count, bool streaming);
+  /// Stores `count` elements of 16 bits that lie side by side in a whole vector. AVX-512 alone.
+  void store_words(Xbyak::Xmm v, const Xbyak::RegExp& address, int count, bool streaming);
   /// Loads `count` elements of 4 bytes that lie `step` elements apart. Uses scratch 0 and 1.
   void load_apart(Xbyak::Xmm dst, const Xbyak::RegExp& address, int step, int count);
   /// Whether load and store know the type, and whether values can be rounded to it.

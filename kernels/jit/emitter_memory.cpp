@@ -293,6 +293,12 @@ void Emitter::store_bytes(Xmm v, int bytes, const RegExp& address, int count, bo
                : vpextrb(ptr[address + j], one, static_cast<uint8_t>(j));
 }
 
+void Emitter::store_words(Xmm v, const RegExp& address, int count, bool streaming) {
+  if (count % 2 == 0) return store_bytes(v, 4, address, count / 2, streaming);
+  use_mask(0, count);
+  vmovdqu16(ptr[address] | k1, v);
+}
+
 /// Stores `count` elements of 16 bits that lie side by side.
 void Emitter::store_halves(Xmm packed, const RegExp& address, int count, bool streaming) {
   const auto to = ptr[address];

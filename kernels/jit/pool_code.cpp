@@ -33,6 +33,33 @@ const void* PoolCode::emit_all(const Problem& problem, int taken, const std::fun
       problem, {taken, value_end_, taken, value_end_}, [&](Body&, Body& back) { steps(back); }, tables);
 }
 
+const void* PoolCode::emit_all(const std::function<void()>& steps) {
+  enter_frame(kept_vectors_at());
+  steps();
+  leave_frame();
+  emit_constants();
+  return finish();
+}
+
+void PoolCode::enter_frame(int bytes) {
+  push(rbp);
+  mov(rbp, rsp);
+  sub(rsp, bytes);
+  and_(rsp, -64);
+  mov(rax, ptr[rdi]);
+  for (size_t k = 0; k < steps_.size(); ++k) {
+    mov(rdx, ptr[rax + 8 * static_cast<int>(k)]);
+    mov(slot(k), rdx);
+  }
+}
+
+void PoolCode::leave_frame() {
+  vzeroupper();
+  mov(rsp, rbp);
+  pop(rbp);
+  ret();
+}
+
 PoolCode::Bodies PoolCode::bodies(const Problem& problem, const Room& room) {
   const auto never = [](int) { return false; };
   const int spill_at = kept_vectors_at() + (kept_vectors_ * static_cast<int>(vector_bytes()) + 63) / 64 * 64;
@@ -70,15 +97,7 @@ const void* PoolCode::emit_frame(const Problem& problem, const Room& room,
   if (!made) made.emplace(bodies(problem, room));
   Body &front = made->front, &back = made->back;
   Xbyak::Label hold, start;
-  push(rbp);
-  mov(rbp, rsp);
-  sub(rsp, made->bytes);
-  and_(rsp, -64);
-  mov(rax, ptr[rdi]);
-  for (size_t k = 0; k < steps_.size(); ++k) {
-    mov(rdx, ptr[rax + 8 * static_cast<int>(k)]);
-    mov(slot(k), rdx);
-  }
+  enter_frame(made->bytes);
   const BodyHooks none;
   front.emit_constants();
   back.emit_constants();
@@ -87,10 +106,7 @@ const void* PoolCode::emit_frame(const Problem& problem, const Room& room,
   if (most_held_ > 0) jmp(hold, T_NEAR);
   L(start);
   steps(front, back);
-  vzeroupper();
-  mov(rsp, rbp);
-  pop(rbp);
-  ret();
+  leave_frame();
   if (most_held_ > 0) {
     L(hold);
     for (size_t k = 0; k < held_.size(); ++k) vmovups(holder(k), pattern(held_[k]));

@@ -27,6 +27,9 @@ class PoolCode : protected Emitter {
   const void* emit_all(const Problem& problem, int taken, const std::function<void(Body& back)>& steps,
                        const std::function<void()>& tables);
 
+  /// The same without expressions.
+  const void* emit_all(const std::function<void()>& steps);
+
   /// Streams advance by `step` bytes; they are numbered from 0 on.
   void add_stream(int64_t step) { steps_.push_back(step); }
   Xbyak::Address slot(size_t stream) { return qword[rsp + 8 * static_cast<int>(stream)]; }
@@ -146,6 +149,8 @@ class PoolCode : protected Emitter {
   Lanes back_lanes(const Problem& problem);
   int kept_vectors_at() const { return (static_cast<int>(steps_.size()) * 8 + 63) / 64 * 64; }
   Xbyak::Xmm holder(size_t k) const { return vec(value_end_ - most_held_ + static_cast<int>(k)); }
+  void enter_frame(int bytes);
+  void leave_frame();
   const void* emit_frame(const Problem& problem, const Room& room,
                          const std::function<void(Body& front, Body& back)>& steps,
                          const std::function<void()>& tables);

@@ -8,6 +8,7 @@
 
 #include "kernels/jit/exceeds_cache.hpp"
 #include "kernels/jit/pool_walk.hpp"
+#include "kernels/jit/pool_window_halves.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/threads.hpp"
@@ -80,14 +81,21 @@ WindowPool::WindowPool(const Problem& problem, const Target& target)
       threads_(std::max(1, target.threads)),
       folds_(problem, p_, target, p_.g.batch * planes() * p_.g.dst[0] * (WindowKernel::along_x(p_) ? 1 : p_.g.dst[1]),
              0) {
-  kernel_ = std::make_unique<const WindowKernel>(target.isa, p_, problem, WindowStores());
+  const auto kernel = [&](const WindowStores& stores) -> std::function<void(const WindowCall&)> {
+    if (WindowHalvesKernel::fits(p_, problem, target.isa))
+      return [made = std::make_shared<const WindowHalvesKernel>(p_, problem, stores)](const WindowCall& c) { (*made)(c); };
+    return [made = std::make_shared<const WindowKernel>(target.isa, p_, problem, stores)](const WindowCall& c) {
+      (*made)(c);
+    };
+  };
+  kernel_ = kernel({});
   if (!exceeds_cache(problem)) return;
   element_bytes_ = bits_of(p_.out[0].dtype) / 8;
   together_ = JoinedStores::together(target.isa, element_bytes_);
   joined_ = WindowKernel::along_x(p_) && joins_rows(p_, target.isa);
   const int piece = WindowKernel::along_x(p_) ? p_.streamed_piece() : p_.streams_cells(target.isa) ? kCacheLine : 0;
   const WindowStores stores{.piece = joined_ ? 0 : piece, .joined = joined_};
-  if (joined_ || piece > 0) streaming_ = std::make_unique<const WindowKernel>(target.isa, p_, problem, stores);
+  if (joined_ || piece > 0) streaming_ = kernel(stores);
 }
 
 bool WindowPool::from_indices(const RunArgs& args) const {
@@ -110,7 +118,7 @@ void WindowPool::run_all(const RunArgs& args, std::atomic<int64_t>* found) const
       const int64_t rows = std::min({end * unit - row, g.dst[1] - y, together});
       const Place at{row / g.dst[1] / g.dst[0] / planes(), c, z, y, rows};
       folds.unit(row / unit,
-                 [&](const RunArgs& to) { run(to, streaming ? *streaming_ : *kernel_, at, counts.data()); });
+                 [&](const RunArgs& to) { run(to, streaming, at, counts.data()); });
       row += rows;
     }
     if (found != nullptr) *found += std::accumulate(counts.begin(), counts.end(), int64_t{0});
@@ -120,8 +128,9 @@ void WindowPool::run_all(const RunArgs& args, std::atomic<int64_t>* found) const
   folds_.finish(args);
 }
 
-void WindowPool::run(const RunArgs& args, const WindowKernel& kernel, const Place& at, int32_t* counts) const {
+void WindowPool::run(const RunArgs& args, bool streaming, const Place& at, int32_t* counts) const {
   const PoolGeometry& g = p_.g;
+  const auto& kernel = streaming ? streaming_ : kernel_;
   std::array<const void*, kMostStreams + kJoinedStreams> addresses;
   size_t count = 0;
   const auto each_row = [&](auto add) {
@@ -150,7 +159,7 @@ void WindowPool::run(const RunArgs& args, const WindowKernel& kernel, const Plac
     for (size_t o = 0; o < p_.out.size(); ++o) addresses[count++] = p_.out[o].at(args.out[o], at.n, at.c, z, y, 0);
   });
   WindowCall call{addresses.data(), WindowKernel::along_x(p_) ? at.rows : g.dst[2], counts};
-  if (!joined_ || &kernel != streaming_.get()) return kernel(call);
+  if (!joined_ || !streaming) return kernel(call);
   std::array<void*, JoinedStores::kMostOutputs> out;
   for (size_t o = 0; o < p_.out.size(); ++o)
     out[o] = const_cast<std::byte*>(p_.out[o].at(args.out[o], at.n, at.c, at.z * g.strides[0], at.y * g.strides[1], 0));

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <atomic>
-#include <memory>
+#include <functional>
 
 #include "kernels/jit/pool_folds.hpp"
 #include "kernels/jit/pool_window_kernel.hpp"
@@ -36,14 +36,14 @@ class WindowPool {
   };
   static constexpr size_t kMostLanes = 16;
   void run_all(const RunArgs& args, std::atomic<int64_t>* found) const;
-  void run(const RunArgs& args, const WindowKernel& kernel, const Place& at, int32_t* counts) const;
+  void run(const RunArgs& args, bool streaming, const Place& at, int32_t* counts) const;
 
   int64_t planes() const { return p_.channel_last ? 1 : p_.g.channels; }  ///< of an example
 
   PoolPlan p_;
   int threads_;
   PoolFolds folds_;
-  std::unique_ptr<const WindowKernel> kernel_, streaming_;
+  std::function<void(const WindowCall&)> kernel_, streaming_;
   bool joined_ = false;                       // how streaming_ stores
   int64_t element_bytes_ = 0, together_ = 0;  // where rows are joined: of all results; elements at once
 };

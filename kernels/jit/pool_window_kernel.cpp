@@ -42,6 +42,10 @@ bool WindowKernel::joins(Isa isa, const PoolPlan& p) {
          p.out.size() <= (isa == Isa::avx512 ? JoinedStores::kMostOutputs : 1);
 }
 
+bool WindowKernel::reads_few_rows(const PoolPlan& p) {
+  return p.tap_rows() <= (along_x(p) && !reads_streams_alone() ? kFewPlaneRows : kFewRows);
+}
+
 WindowKernel::WindowKernel(Isa isa, const PoolPlan& plan, const Problem& problem, const WindowStores& stores)
     : PoolCode(isa, plan),
       streaming_(stores.piece > 0),
@@ -54,8 +58,7 @@ WindowKernel::WindowKernel(Isa isa, const PoolPlan& plan, const Problem& problem
       cells_(wide() ? gradients_ + together_ : gradients_),
       folds_(*this, p_.out, slot_vectors(), reserve(HeldFolds::registers(*this, p_.out, slot_vectors()))) {
   if (stores.piece > 0 && stores.piece < 64) stream_in_pieces(stores.piece);
-  const int64_t few = along_x_ && !reads_streams_alone() ? kFewPlaneRows : kFewRows;
-  if ((streaming_ || stores.joined) && p_.g.kernel[0] * p_.g.kernel[1] <= few) fetch_in_turns();
+  if ((streaming_ || stores.joined) && reads_few_rows(p_)) fetch_in_turns();
   add_streams();
   int taken = gradients_ + (keeps() ? 1 : together_);
   if (keeps()) keep_vectors(2 * together_);

@@ -41,6 +41,8 @@ class WindowKernel : private PoolCode {
   /// last, before the next one.
   static bool joins(Isa isa, const PoolPlan& plan);
   static bool along_x(const PoolPlan& plan) { return !plan.channel_last || plan.g.channels < kLeastChannels; }
+  /// Whether so few rows of the source are read at once that lines are better fetched in turns.
+  static bool reads_few_rows(const PoolPlan& plan);
   /// Along x: elements beside each other that belong to one cell.
   static int64_t inner_of(const PoolPlan& plan) { return plan.channel_last ? plan.g.channels : 1; }
 

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// WindowHalvesKernel: WindowKernel's work for elements of 16 bits that are never computed with: maxima are found by
+// comparing integers, and each cell gets its window's gradient or zero. 32 elements are a vector. AVX-512 alone.
+#pragma once
+
+#include <vector>
+
+#include "kernels/jit/pool_window_kernel.hpp"
+
+namespace partita::jit {
+
+class WindowHalvesKernel : private PoolCode {
+ public:
+  static bool fits(const PoolPlan& plan, const Problem& problem, Isa isa);
+  /// Only where it fits. Throws Xbyak::Error where there is no memory for code.
+  WindowHalvesKernel(const PoolPlan& plan, const Problem& problem, const WindowStores& stores);
+  void operator()(const WindowCall& call) const { entry_(&call); }
+
+ private:
+  /// What a result is: the gradient where all of these operands are positive, else zero.
+  using Condition = std::vector<int>;
+  static bool chooses(const PoolPlan& plan, const Problem& problem, std::vector<Condition>& results);
+
+  void emit_steps();
+  void find_winners(int count);
+  void search(int count, bool has_nan);
+  void load_source(const Xbyak::Zmm& words, int64_t row, int64_t cell, int count, bool has_nan);
+  void pick_tap(int64_t tap);
+  void load_gradients(int count);
+  void spread();
+  void emit_cells(int64_t row, int64_t cell, int count);
+  void load_words(const Xbyak::Zmm& words, const Xbyak::RegExp& at, int count);
+  Xbyak::RegExp cells_at(const PoolOperand& o, int64_t cell) const;
+  int cells_of(int count, int64_t cell) const;
+  Xbyak::Address words(const std::vector<int32_t>& each);
+  Xbyak::Address words(int64_t each);
+  bool spreads() const { return along_x_ && width() > 1; }
+  int64_t width() const { return p_.g.kernel[2]; }
+  int64_t tap_number(int64_t row, int64_t tap) const { return row * width() + tap; }
+  size_t gradient_stream() const { return static_cast<size_t>(p_.tap_rows()); }
+  size_t back_stream(int64_t row, size_t k) const {
+    return gradient_stream() + 1 + static_cast<size_t>(row) * p_.back_in.size() + k;
+  }
+  size_t out_stream(int64_t row, size_t k) const {
+    return back_stream(p_.tap_rows(), 0) + static_cast<size_t>(row) * p_.out.size() + k;
+  }
+
+  bool streaming_, along_x_;
+  std::vector<Condition> results_;
+  void (*entry_)(const WindowCall*) = nullptr;
+};
+
+}  // namespace partita::jit
