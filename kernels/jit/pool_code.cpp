@@ -141,13 +141,15 @@ void PoolCode::emit_gradient(Body& front, const Xmm& gradient, const Load& load)
   if (rounds_gradient_) compute({.op = LaneOp::cast, .imm = gradient_type_}, gradient, gradient, gradient, gradient);
 }
 
-void PoolCode::fetch(const RegExp& at) { in_turns_ ? fetch_ahead(at) : prefetcht0(ptr[at + kPrefetchFromMemory]); }
+void PoolCode::fetch(const RegExp& at, int bytes_ahead) {
+  in_turns_ ? fetch_ahead(at) : prefetcht0(ptr[at + bytes_ahead]);
+}
 
 /// What comes later is asked for early: loads alone keep too little under way.
 void PoolCode::load_elements(const Xmm& dst, const PoolOperand& o, bool repeats, const RegExp& at, int count,
-                             bool ahead) {
+                             bool ahead, int bytes_ahead) {
   if (repeats) return load(dst, o.dtype, Walk::same, at, count);
-  if (ahead) fetch(at);
+  if (ahead) fetch(at, bytes_ahead);
   load(dst, o.dtype, Walk::next, at, count);
 }
 

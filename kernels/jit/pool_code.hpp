@@ -49,11 +49,12 @@ class PoolCode : protected Emitter {
   using Load = std::function<void(Xbyak::Xmm dst, const PoolOperand& o, size_t number)>;
   /// gradient = front's result; `load` knows operands by their number in front_in.
   void emit_gradient(Body& front, const Xbyak::Xmm& gradient, const Load& load);
-  /// Loads `count` elements from `at`, or one of them into all lanes where it `repeats`. `ahead`: fetches what follows.
+  /// Loads `count` elements from `at`, or one of them into all lanes where it `repeats`. `ahead`: fetches what follows
+  /// so many bytes behind, see fetch.
   void load_elements(const Xbyak::Xmm& dst, const PoolOperand& o, bool repeats, const Xbyak::RegExp& at, int count,
-                     bool ahead);
-  /// Fetches what follows `at` by and by; uses rax.
-  void fetch(const Xbyak::RegExp& at);
+                     bool ahead, int bytes_ahead = kPrefetchFromMemory);
+  /// Fetches what follows `at` by and by, the bytes told say from where on; uses rax.
+  void fetch(const Xbyak::RegExp& at, int bytes_ahead = kPrefetchFromMemory);
   /// The code reads few rows of the source at once, channels or planes one after the other: what follows is fetched
   /// from four pages in turns (see fetch_ahead).
   void fetch_in_turns() { in_turns_ = true; }

@@ -157,7 +157,7 @@ void WindowHalvesKernel::search(int count, bool has_nan) {
 void WindowHalvesKernel::load_source(const Zmm& cells, int64_t row, int64_t cell, int count, bool has_nan) {
   mov(rdx, slot(static_cast<size_t>(row)));
   const RegExp at = cells_at(p_.in[0], cell);
-  if (!has_nan) fetch(at);
+  if (!has_nan) fetch(at, WindowKernel::fetched_behind(p_, p_.in[0]));
   load_words(cells, at, count);
   if (has_nan) {
     vpandd(kNumber, cells, kNan);  // the size
@@ -228,8 +228,9 @@ void WindowHalvesKernel::emit_cells(int64_t row, int64_t cell, int count) {
     for (int operand : results_[k]) {
       const auto number = std::ranges::find(p_.back_in, operand) - p_.back_in.begin();
       mov(rdx, slot(back_stream(row, static_cast<size_t>(number))));
-      const RegExp at = cells_at(p_.in[static_cast<size_t>(operand)], cell);
-      if (operand != 0) fetch(at);  // the source has been read already
+      const PoolOperand& o = p_.in[static_cast<size_t>(operand)];
+      const RegExp at = cells_at(o, cell);
+      if (operand != 0) fetch(at, WindowKernel::fetched_behind(p_, o));  // the source has been read already
       load_words(kNext, at, count);
       // Positive numbers, infinity among them, are integers from 1 on.
       vpaddw(kNext, kNext, kMinusOne);

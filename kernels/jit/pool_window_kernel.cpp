@@ -26,6 +26,7 @@ constexpr int64_t kMostTogether = 4;
 constexpr size_t kPlaces = 3;  ///< of a joined result
 /// Of the source, read at once; of planes the processor reads fewer by itself, or more.
 constexpr int64_t kFewRows = 3, kFewPlaneRows = 4;
+constexpr int64_t kFarthestFetched = 1 << 16;
 
 }  // namespace
 
@@ -44,6 +45,14 @@ bool WindowKernel::joins(Isa isa, const PoolPlan& p) {
 
 bool WindowKernel::reads_few_rows(const PoolPlan& p) {
   return p.tap_rows() <= (along_x(p) && !reads_streams_alone() ? kFewPlaneRows : kFewRows);
+}
+
+/// Behind its planes a window's next ones follow, not those that lie behind each of them: small ones are fetched a whole
+/// window before.
+int WindowKernel::fetched_behind(const PoolPlan& p, const PoolOperand& o) {
+  const int64_t planes = p.g.kernel[0] * o.z;
+  const bool small = along_x(p) && p.g.kernel[0] > 1 && planes >= kPrefetchFromMemory && planes <= kFarthestFetched;
+  return small ? static_cast<int>(planes) : kPrefetchFromMemory;
 }
 
 WindowKernel::WindowKernel(Isa isa, const PoolPlan& plan, const Problem& problem, const WindowStores& stores)
@@ -241,7 +250,7 @@ void WindowKernel::load_taps(const Group& group, int64_t row, int vector) {
   if (paired()) {
     const RegExp at = cells_at(p_.in[0], 0, vector);
     mov(rdx, slot(static_cast<size_t>(row)));
-    fetch(at);
+    fetch(at, fetched_behind(p_, p_.in[0]));
     load_bytes(vec(cells_), 4, at, group.count(vector));
   } else if (interleaved() && wide()) {
     for (int64_t cell = 0; cell < width() && cells_of(group, cell, vector) > 0; ++cell)
@@ -372,7 +381,7 @@ void WindowKernel::load_cells(const Xmm& dst, const PoolOperand& o, size_t strea
                               int vector, bool ahead) {
   mov(rdx, slot(stream));
   load_elements(dst, o, repeats(o), cells_at(o, cell, vector), cells_of(group, cell, vector),
-                ahead && o.begins_line(cells_behind(o, cell, vector), lanes()));
+                ahead && o.begins_line(cells_behind(o, cell, vector), lanes()), fetched_behind(p_, o));
 }
 
 /// Of vector `cell` of the windows' cells, from rdx on, which holds the row's place.
