@@ -26,7 +26,7 @@ constexpr uint8_t kBelow = 1;  ///< predicate of vpcmpuw
 /// the source cells of a row, and winners and gradients of each vector of cells.
 const Zmm kLargest(0), kNext(1), kLeast(2), kNumber(3), kWinner(4), kGradient(5), kSigns(6), kMinusOne(7), kInfinity(8),
     kNan(9);
-constexpr int kCells = 12, kWinners = 16, kGradients = 20;
+constexpr int kCells = 12, kWinners = 16, kGradients = 20, kKept = 24;
 const Xbyak::Opmask kChosen = Xbyak::util::k3;
 
 int64_t infinity_of(Dtype dtype) { return dtype == Dtype::bf16 ? 0x7f80 : 0x7c00; }
@@ -49,7 +49,7 @@ bool WindowHalvesKernel::chooses(const PoolPlan& p, const Problem& problem, std:
       value[i]->push_back(back.code[condition.a].imm);
     }
     if (!writes(in.op)) continue;
-    if (in.op != ExprOp::store || !value[in.a]) return false;
+    if ((in.op != ExprOp::store && in.op != ExprOp::fold_sum) || !value[in.a]) return false;
     results[static_cast<size_t>(in.imm)] = *value[in.a];
   }
   return true;
@@ -58,14 +58,16 @@ bool WindowHalvesKernel::chooses(const PoolPlan& p, const Problem& problem, std:
 bool WindowHalvesKernel::fits(const PoolPlan& p, const Problem& problem, Isa isa) {
   constexpr int kGradientPort = 1;
   std::vector<Condition> results;
-  if (isa != Isa::avx512 || !p.maximum || p.indices >= 0 || !problem.front.empty() || p.has_folds()) return false;
+  if (isa != Isa::avx512 || !p.maximum || p.indices >= 0 || !problem.front.empty()) return false;
   if (p.tap_rows() * p.g.kernel[2] > kMostTaps || p.g.kernel[2] > kMostWidth) return false;
   const bool along_x = WindowKernel::along_x(p);
   if (along_x && WindowKernel::inner_of(p) > 1) return false;
   const Dtype dtype = p.in[0].dtype;
   if (dtype != Dtype::bf16 && dtype != Dtype::f16) return false;
   const auto is_like = [&](const PoolOperand& o) { return o.dtype == dtype && (along_x ? o.x : o.c) == 2; };
-  return is_like(p.in[0]) && is_like(p.in[kGradientPort]) && std::ranges::all_of(p.out, is_like) &&
+  const auto is_result = [&](const PoolOperand& o) { return o.fold != Fold::none || is_like(o); };
+  const auto folds = std::ranges::count_if(p.out, [](const PoolOperand& o) { return o.fold != Fold::none; });
+  return folds <= 1 && is_like(p.in[0]) && is_like(p.in[kGradientPort]) && std::ranges::all_of(p.out, is_result) &&
          std::ranges::all_of(p.back_in, [&](int k) { return is_like(p.in[static_cast<size_t>(k)]); }) &&
          chooses(p, problem, results);
 }
@@ -102,9 +104,11 @@ void WindowHalvesKernel::emit_steps() {
     find_winners(count);
     load_gradients(count);
     if (spreads()) spread();
+    for (int64_t cell = 0; p_.has_folds() && cell < width(); ++cell) vpxord(kept(cell), kept(cell), kept(cell));
     for (int64_t row = 0; row < p_.tap_rows(); ++row)
       for (int64_t cell = 0; cell < width(); ++cell)
         if (const int cells = cells_of(count, cell); cells > 0) emit_cells(row, cell, cells);
+    if (p_.has_folds()) add_folds(count);
   });
   advance_streams();
   dec(r8);
@@ -219,27 +223,67 @@ void WindowHalvesKernel::spread() {
 
 /// Along x vector `cell` of a row of cells, else the cell of that number in the windows' row.
 void WindowHalvesKernel::emit_cells(int64_t row, int64_t cell, int count) {
-  std::vector<int32_t> taps;
-  for (int64_t l = 0; l < kElements; ++l)
-    taps.push_back(static_cast<int32_t>(tap_number(row, along_x_ ? (cell * kElements + l) % width() : cell)));
-  const int c = spreads() ? static_cast<int>(cell) : 0;
   for (size_t k = 0; k < p_.out.size(); ++k) {
-    vpcmpeqw(kChosen, spreads() ? Zmm(kWinners + c) : kWinner, words(taps));
-    for (int operand : results_[k]) {
-      const auto number = std::ranges::find(p_.back_in, operand) - p_.back_in.begin();
-      mov(rdx, slot(back_stream(row, static_cast<size_t>(number))));
-      const PoolOperand& o = p_.in[static_cast<size_t>(operand)];
-      const RegExp at = cells_at(o, cell);
-      if (operand != 0) fetch(at, WindowKernel::fetched_behind(p_, o));  // the source has been read already
-      load_words(kNext, at, count);
-      // Positive numbers, infinity among them, are integers from 1 on.
-      vpaddw(kNext, kNext, kMinusOne);
-      vpcmpuw(kChosen | kChosen, kNext, kInfinity, kBelow);
+    if (k == 0 || results_[k] != results_[k - 1]) choose(results_[k], row, cell, count);
+    if (p_.out[k].fold != Fold::none) {
+      vpord(kept(cell), kept(cell), kNext);  // of a window's cells one alone is not zero
+      continue;
     }
-    vmovdqu16(kNext | kChosen | T_z, spreads() ? Zmm(kGradients + c) : kGradient);
     mov(rdx, slot(out_stream(row, k)));
     store_words(kNext, cells_at(p_.out[k], cell), count, streaming_ && (along_x_ || count == kElements));
   }
+}
+
+/// kNext = the gradients of the cells that are winners and fulfil the condition.
+void WindowHalvesKernel::choose(const Condition& condition, int64_t row, int64_t cell, int count) {
+  std::vector<int32_t> taps;
+  for (int64_t l = 0; l < kElements; ++l)
+    taps.push_back(static_cast<int32_t>(tap_number(row, along_x_ ? (cell * kElements + l) % width() : cell)));
+  const int c = static_cast<int>(cell);
+  vpcmpeqw(kChosen, spreads() ? Zmm(kWinners + c) : kWinner, words(taps));
+  for (int operand : condition) {
+    const auto number = std::ranges::find(p_.back_in, operand) - p_.back_in.begin();
+    mov(rdx, slot(back_stream(row, static_cast<size_t>(number))));
+    const PoolOperand& o = p_.in[static_cast<size_t>(operand)];
+    const RegExp at = cells_at(o, cell);
+    if (operand != 0) fetch(at, WindowKernel::fetched_behind(p_, o));  // the source has been read already
+    load_words(kNext, at, count);
+    // Positive numbers, infinity among them, are integers from 1 on.
+    vpaddw(kNext, kNext, kMinusOne);
+    vpcmpuw(kChosen | kChosen, kNext, kInfinity, kBelow);
+  }
+  vmovdqu16(kNext | kChosen | T_z, spreads() ? Zmm(kGradients + c) : kGradient);
+}
+
+Zmm WindowHalvesKernel::kept(int64_t cell) const { return Zmm(kKept + (spreads() ? static_cast<int>(cell) : 0)); }
+
+void WindowHalvesKernel::add_folds(int count) {
+  const auto k = static_cast<size_t>(
+      std::ranges::find_if(p_.out, [](const PoolOperand& o) { return o.fold != Fold::none; }) - p_.out.begin());
+  mov(rdx, slot(out_stream(0, k)));
+  if (!along_x_) {
+    for (int half = 0; half * lanes() < count; ++half) {
+      widen_words(kNext, kept(0), half);
+      fold_to_slot(kNext, Fold::sum, rdx + rcx * 4 + half * vector_bytes(), lanes());
+    }
+    return;
+  }
+  vpxord(kLargest, kLargest, kLargest);
+  for (int64_t cell = 0; cell < width(); ++cell)
+    for (int half = 0; half * lanes() < cells_of(count, cell); ++half) {
+      widen_words(kNext, kept(cell), half);
+      vaddps(kLargest, kLargest, kNext);
+    }
+  fold_to_slot(kLargest, Fold::sum, rdx, lanes());
+}
+
+/// Half of the elements as f32.
+void WindowHalvesKernel::widen_words(const Zmm& to, const Zmm& from, int half) {
+  const Xbyak::Ymm part(half == 0 ? from.getIdx() : kNumber.getIdx());
+  if (half == 1) vextracti64x4(part, from, 1);
+  if (p_.in[0].dtype == Dtype::f16) return vcvtph2ps(to, part);
+  vpmovzxwd(to, part);
+  vpslld(to, to, 16);
 }
 
 void WindowHalvesKernel::load_words(const Zmm& to, const RegExp& at, int count) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // WindowHalvesKernel: WindowKernel's work for elements of 16 bits that are never computed with: maxima are found by
-// comparing integers, and each cell gets its window's gradient or zero. 32 elements are a vector. AVX-512 alone.
+// comparing integers, and each cell gets its window's gradient or zero. 32 elements are a vector. Sums are made of what a
+// window's only winner got, once a window. AVX-512 alone.
 #pragma once
 
 #include <vector>
@@ -19,6 +20,7 @@ class WindowHalvesKernel : private PoolCode {
  private:
   /// What a result is: the gradient where all of these operands are positive, else zero.
   using Condition = std::vector<int>;
+  /// Of each result; false: something else is computed.
   static bool chooses(const PoolPlan& plan, const Problem& problem, std::vector<Condition>& results);
 
   void emit_steps();
@@ -29,11 +31,16 @@ class WindowHalvesKernel : private PoolCode {
   void load_gradients(int count);
   void spread();
   void emit_cells(int64_t row, int64_t cell, int count);
+  void choose(const Condition& condition, int64_t row, int64_t cell, int count);
+  void add_folds(int count);
+  void widen_words(const Xbyak::Zmm& to, const Xbyak::Zmm& from, int half);
   void load_words(const Xbyak::Zmm& words, const Xbyak::RegExp& at, int count);
   Xbyak::RegExp cells_at(const PoolOperand& o, int64_t cell) const;
   int cells_of(int count, int64_t cell) const;
   Xbyak::Address words(const std::vector<int32_t>& each);
   Xbyak::Address words(int64_t each);
+  /// What the windows' winners got, of each vector of cells along x.
+  Xbyak::Zmm kept(int64_t cell) const;
   bool spreads() const { return along_x_ && width() > 1; }
   int64_t width() const { return p_.g.kernel[2]; }
   int64_t tap_number(int64_t row, int64_t tap) const { return row * width() + tap; }
