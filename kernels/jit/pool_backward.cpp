@@ -64,7 +64,8 @@ const char* refuse_pool_backward(const Problem& p, const Target& target) {
 }
 
 Result<Run> make_pool_backward(const Problem& problem, const Target& target) {
-  if (refuse_global_maximum(problem, target) == nullptr) return make_global_maximum(problem, target);
+  const bool global = refuse_global_maximum(problem, target) == nullptr;
+  if (global && !WindowPool::fits_halves(problem, target)) return make_global_maximum(problem, target);
   if (WindowPool::fits(problem, target)) return run_of<WindowPool>(problem, target);
   if (PlanePeriodPool::fits(problem, target)) return run_of<PlanePeriodPool>(problem, target);
   if (PeriodPool::fits(problem)) return run_of<PeriodPool>(problem, target);

@@ -76,6 +76,10 @@ bool WindowPool::fits(const Problem& problem, const Target& target) {
   return std::ranges::all_of(p.in, near) && std::ranges::all_of(p.out, near);
 }
 
+bool WindowPool::fits_halves(const Problem& problem, const Target& target) {
+  return fits(problem, target) && WindowHalvesKernel::fits(PoolPlan(problem), problem, target.isa);
+}
+
 WindowPool::WindowPool(const Problem& problem, const Target& target)
     : p_(problem),
       threads_(std::max(1, target.threads)),

@@ -16,6 +16,8 @@ class WindowPool {
  public:
   /// Gradients from indices: whether they fit if the windows are those of the plan.
   static bool fits(const Problem& problem, const Target& target);
+  /// Whether it does, and chooses from elements of 16 bits as they are.
+  static bool fits_halves(const Problem& problem, const Target& target);
   /// Throws Xbyak::Error where there is no memory for code.
   WindowPool(const Problem& problem, const Target& target);
   WindowPool(const WindowPool&) = delete;

@@ -20,7 +20,7 @@ using Xbyak::RegExp;
 using Xbyak::Zmm;
 
 constexpr int kElements = 32;  ///< of a vector
-constexpr int64_t kMostTaps = 16, kMostWidth = 4;
+constexpr int64_t kMostTaps = 64, kMostWidth = 4;
 constexpr uint8_t kBelow = 1;  ///< predicate of vpcmpuw
 /// Vectors: of the search the best tap, a tap, the least one, and for a moment a number; then what it finds, constants,
 /// the source cells of a row, and winners and gradients of each vector of cells.
@@ -59,9 +59,9 @@ bool WindowHalvesKernel::fits(const PoolPlan& p, const Problem& problem, Isa isa
   constexpr int kGradientPort = 1;
   std::vector<Condition> results;
   if (isa != Isa::avx512 || !p.maximum || p.indices >= 0 || !problem.front.empty()) return false;
-  if (p.tap_rows() * p.g.kernel[2] > kMostTaps || p.g.kernel[2] > kMostWidth) return false;
   const bool along_x = WindowKernel::along_x(p);
-  if (along_x && WindowKernel::inner_of(p) > 1) return false;
+  if (p.tap_rows() * p.g.kernel[2] > kMostTaps) return false;
+  if (along_x && (WindowKernel::inner_of(p) > 1 || p.g.kernel[2] > kMostWidth)) return false;
   const Dtype dtype = p.in[0].dtype;
   if (dtype != Dtype::bf16 && dtype != Dtype::f16) return false;
   const auto is_like = [&](const PoolOperand& o) { return o.dtype == dtype && (along_x ? o.x : o.c) == 2; };
