@@ -4,8 +4,11 @@
 //   stack holds the operands' addresses and, behind them, spilled values.
 #include "kernels/jit/pool_stencil.hpp"
 
+#include <algorithm>
+
 #include "kernels/jit/expand.hpp"
 #include "kernels/transplant.hpp"
+#include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
 
 namespace partita::jit {
@@ -23,10 +26,12 @@ constexpr int kIndices = 2;      ///< AVX-512: which lanes are even, which are o
 PoolStencil::PoolStencil(Isa isa, const Lanes& lanes, const StencilShape& shape)
     : Emitter(isa),
       shape_(shape),
-      temporaries_(value_registers() - kTemporaries - (wide() && shape.every_second ? kIndices : 0)) {
+      together_(vectors_together()),
+      temporaries_(value_registers() - kTemporaries - (wide() && shape.every_second ? kIndices : 0)),
+      sums_(temporaries_ - (together_ > 1 ? together_ : 0)) {
   const RowShape& rows = shape.rows;
   const int spill_at = (static_cast<int>(rows.in.size() + rows.out.size()) * 8 + 63) / 64 * 64;
-  Body body(*this, lanes, {0, temporaries_, rsp + spill_at},
+  Body body(*this, lanes, {0, sums_, rsp + spill_at},
             [&](int operand) { return !rows.in[static_cast<size_t>(operand)].steps; });
 
   push(rbp);
@@ -84,23 +89,45 @@ PoolStencil::PoolStencil(Isa isa, const Lanes& lanes, const StencilShape& shape)
 }
 
 void PoolStencil::emit_row(Body& body) {
-  const int64_t length = shape_.rows.length, whole = length / lanes() * lanes();
+  const int64_t length = shape_.rows.length, whole = length / lanes() * lanes(), group = int64_t{together_} * lanes();
+  const int64_t grouped = together_ > 1 ? length / group * group : 0;
   xor_(ecx, ecx);
   body.emit_row_values(hooks_for(lanes()));
-  if (whole > 0) {
+  const auto loop = [&](int64_t end, int64_t step, const auto& emit) {
     Xbyak::Label next;
     align(16);
     L(next);
-    body.emit(hooks_for(lanes()));
-    add(rcx, lanes());
-    cmp(rcx, static_cast<uint32_t>(whole));
+    emit();
+    add(rcx, static_cast<uint32_t>(step));
+    cmp(rcx, static_cast<uint32_t>(end));
     jl(next, T_NEAR);
-  }
+  };
+  if (grouped > 0)
+    loop(grouped, group, [&] {
+      combine_together();
+      for (int v = 0; v < together_; ++v) body.emit(hooks_for(lanes(), v, true));
+    });
+  if (whole > grouped) loop(whole, lanes(), [&] { body.emit(hooks_for(lanes())); });
   if (length > whole) body.emit(hooks_for(static_cast<int>(length - whole)));
 }
 
-BodyHooks PoolStencil::hooks_for(int count) {
-  const auto place = [this](const RowOperand& o) { return o.steps ? rdx + rcx * (bits_of(o.dtype) / 8) : RegExp(rdx); };
+/// Where memory is read at several places, each gives some cache lines in a row.
+int PoolStencil::vectors_together() const {
+  constexpr int64_t kMost = 18;
+  const bool mostly_near = 2 * shape_.fetched.size() < shape_.taps.size();  // taps that the windows before read, too
+  if (!wide() || shape_.every_second || mostly_near) return 1;
+  const int64_t vectors = std::max<int64_t>(1, shape_.rows.length / lanes()), groups = (vectors + kMost - 1) / kMost;
+  return static_cast<int>((vectors + groups - 1) / groups);
+}
+
+BodyHooks PoolStencil::hooks_for(int count) { return hooks_for(count, 0, false); }
+
+/// `vector`: of those together, which are `combined` already.
+BodyHooks PoolStencil::hooks_for(int count, int vector, bool combined) {
+  const auto place = [this, vector](const RowOperand& o) {
+    const int each = bits_of(o.dtype) / 8;
+    return o.steps ? rdx + rcx * each + vector * lanes() * each : RegExp(rdx);
+  };
   BodyHooks hooks;
   hooks.load = [this, place, count](Xmm dst, int operand) {
     const RowOperand& o = shape_.rows.in[static_cast<size_t>(operand)];
@@ -112,7 +139,10 @@ BodyHooks PoolStencil::hooks_for(int count) {
     mov(rdx, ptr[rsp + 8 * (static_cast<int>(shape_.rows.in.size()) + lane.imm)]);
     store(value, o.dtype, lane.flag, place(o), count, shape_.rows.streaming && count == lanes());
   };
-  hooks.skeleton = [this, count](Xmm dst) { shape_.every_second ? combine_pairs(dst) : combine(dst, count); };
+  hooks.skeleton = [this, count, vector, combined](Xmm dst) {
+    if (shape_.every_second) return combine_pairs(dst);
+    combined ? vmovaps(dst, vec(sums_ + vector)) : combine(dst, count);
+  };
   return hooks;
 }
 
@@ -133,9 +163,30 @@ void PoolStencil::combine(Xmm sum, int count) {
     for (int64_t tap : shape_.taps)
       combine_tap(sum, source(s) + rcx * each + static_cast<int>(tap * each), count, first);
   if (count < lanes()) return;
-  for (int64_t s = 0; s < shape_.sources; ++s)
+  for (int64_t s = shape_.sources - shape_.fresh_sources; s < shape_.sources; ++s)
     for (int64_t tap : shape_.fetched)
       prefetcht0(ptr[source(s) + rcx * each + static_cast<int>(tap * each) + kPrefetchFromMemory]);
+}
+
+/// Tap by tap, of all vectors together. Where these are all, memory is read in its order, and some processors are
+/// slower when they are told what comes.
+void PoolStencil::combine_together() {
+  const bool in_order = reads_streams_alone() && int64_t{together_} * lanes() == shape_.rows.length;
+  const int each = bits_of(shape_.dtype) / 8, bytes = lanes() * each;
+  bool first = true;
+  for (int64_t s = 0; s < shape_.sources; ++s)
+    for (int64_t tap : shape_.taps) {
+      const RegExp from = source(s) + rcx * each + static_cast<int>(tap * each);
+      const bool fetched = !in_order && s >= shape_.sources - shape_.fresh_sources &&
+                           std::ranges::find(shape_.fetched, tap) != shape_.fetched.end();
+      bool none = first;
+      for (int v = 0; v < together_; ++v) {
+        none = first;
+        combine_tap(vec(sums_ + v), from + v * bytes, lanes(), none);
+        if (fetched && v * bytes % kCacheLine == 0) prefetcht0(ptr[from + v * bytes + kPrefetchFromMemory]);
+      }
+      first = none;
+    }
 }
 
 void PoolStencil::combine_tap(Xmm sum, const RegExp& from, int count, bool& first) {

@@ -21,6 +21,7 @@ struct StencilShape {
   int64_t sources = 1;                ///< of these rows, at the most PoolStencil::kMaxSources
   std::vector<int64_t> taps;          ///< ascending
   std::vector<int64_t> fetched = {};  ///< those of them that read memory first, so that it is fetched ahead
+  int64_t fresh_sources = 1;          ///< of the sources, the last ones: so many read memory first
   bool every_second = false;          ///< f32 with reading beyond alone
   bool reads_beyond = false;  ///< whole vectors of f32 are read, up to PoolStencil::kOverread floats behind a row
   int64_t row_bytes = 0;      ///< from the rows under one row of results to those under the next
@@ -45,16 +46,21 @@ class PoolStencil : private Emitter {
 
  private:
   void emit_row(Body& body);
+  int vectors_together() const;
   BodyHooks hooks_for(int count);
+  BodyHooks hooks_for(int count, int vector, bool combined);
   Xbyak::Reg64 source(int64_t k) const;
   void combine(Xbyak::Xmm sum, int count);
+  void combine_together();
   void combine_tap(Xbyak::Xmm sum, const Xbyak::RegExp& from, int count, bool& first);
   void combine_pairs(Xbyak::Xmm sum);
   void take(Xbyak::Xmm sum, Xbyak::Xmm part, bool& first);
   void pick_second(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, bool odd);
 
   StencilShape shape_;
+  int together_;     // vectors whose results are combined tap by tap, so that memory is read in longer stretches
   int temporaries_;  // first of the registers that combinations use
+  int sums_;         // first of those of the vectors together
   Xbyak::Label even_, odd_;
   void (*entry_)(const StencilCall*) = nullptr;
 };
