@@ -72,7 +72,9 @@ PoolCode::Bodies PoolCode::bodies(const Problem& problem, const Room& room) {
 
 /// What the back expression need not round if each gradient is, once for all of its window's cells.
 Lanes PoolCode::back_lanes(const Problem& problem) {
-  Lanes lanes = expanded(p_.back, problem, isa()), fewer = expanded(p_.back, problem, isa(), true);
+  Lanes lanes = expanded(p_.back, problem, isa());
+  if (!p_.maximum) return lanes;
+  Lanes fewer = expanded(p_.back, problem, isa(), /*skeleton_is_rounded=*/true);
   rounds_gradient_ = fewer.code != lanes.code;
   if (!rounds_gradient_) return lanes;
   gradient_type_ = static_cast<int32_t>(problem.in[static_cast<size_t>(front_port(problem.step))].dtype);

@@ -5,6 +5,7 @@
 #include "kernels/jit/pool_window_halves.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <optional>
 
@@ -38,7 +39,9 @@ bool WindowHalvesKernel::chooses(const PoolPlan& p, const Problem& problem, std:
   const Expr back = without_needless_casts(p.back, problem, /*bf16_drops_denormals=*/true, /*skeleton_is_rounded=*/true);
   std::vector<std::optional<Condition>> value(back.code.size());
   results.assign(p.out.size(), {});
-  const auto is_zero = [&](uint16_t k) { return back.code[k].op == ExprOp::constant && back.code[k].value == 0; };
+  const auto is_zero = [&](uint16_t k) {
+    return back.code[k].op == ExprOp::constant && back.code[k].value == 0 && !std::signbit(back.code[k].value);
+  };
   for (size_t i = 0; i < back.code.size(); ++i) {
     const Instr& in = back.code[i];
     if (in.op == ExprOp::skeleton) value[i] = Condition{};

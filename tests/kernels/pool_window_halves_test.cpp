@@ -144,6 +144,7 @@ TEST(pool_window_halves, what_is_computed_with_does_not_fit) {
   EXPECT_TRUE(fits(with_back([&](Builder& b) { chosen(b, b.skeleton(), b.constant(0), 0); })));
   EXPECT_FALSE(fits(with_back([&](Builder& b) { chosen(b, b.skeleton(), b.constant(0), 1); })));
   EXPECT_FALSE(fits(with_back([&](Builder& b) { chosen(b, b.skeleton(), b.constant(1), 0); })));
+  EXPECT_FALSE(fits(with_back([&](Builder& b) { chosen(b, b.skeleton(), b.constant(-0.0f), 0); })));
   EXPECT_FALSE(fits(with_back([&](Builder& b) { chosen(b, b.constant(0), b.skeleton(), 0); })));
 }
 
