@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 
 #include "kernels/jit/exceeds_cache.hpp"
 #include "kernels/jit/expand.hpp"
 #include "kernels/jit/flat_parts.hpp"
 #include "kernels/jit/fold_loop.hpp"
+#include "kernels/jit/row_tables.hpp"
 #include "kernels/jit/run_of.hpp"
 #include "kernels/jit/side_by_side.hpp"
 #include "kernels/loop/fold_plan.hpp"
@@ -36,12 +38,14 @@ struct Part {
 class FlatLoop {
  public:
   FlatLoop(const Problem& loop, const Target& target) {
-    const Problem p = prepared(loop);
+    const Problem whole = prepared(loop);
+    tables_ = RowTables::of(whole, target.isa);
+    const Problem& p = tables_ ? tables_->loop() : whole;
     const Lanes lanes = expanded(p.back, p, target.isa);
     cost_ = 1 + static_cast<int64_t>(lanes.code.size()) / kFreeOperations;
     coordinates_ = reads_coordinates(p.back);
     const int inner_axis = p.out[0].dims.size() - 1;
-    const bool large = exceeds_cache(p);
+    const bool large = exceeds_cache(whole);
     for (FlatPart& flat : parts_of(p)) {
       RowShape shape = flat.shape(flat.last_axis());
       Part part{std::move(flat), std::make_shared<const FlatKernel>(target.isa, lanes, shape, inner_axis)};
@@ -103,18 +107,26 @@ class FlatLoop {
         const Dims at = coordinates(begin, extents);
         const int64_t left = extents[axis] - at[axis];
         const int64_t rows = std::min({run_length, left, end - begin});
-        run_rows(kernel, part, args, at, rows);
+        tables_ ? run_with_tables(kernel, part, args, at, rows) : run_rows(kernel, part, args, at, rows, nullptr);
         begin += rows;
       }
     });
   }
 
-  void run_rows(const FlatKernel& kernel, const Part& rows_of, const RunArgs& args, const Dims& at,
-                int64_t rows) const {
+  /// In a function of its own, because small loops do without the memory.
+  [[gnu::noinline]] void run_with_tables(const FlatKernel& kernel, const Part& part, const RunArgs& args, const Dims& at,
+                                         int64_t rows) const {
+    alignas(kAlignment) RowTables::Memory memory;
+    run_rows(kernel, part, args, at, rows, &memory);
+  }
+
+  void run_rows(const FlatKernel& kernel, const Part& rows_of, const RunArgs& args, const Dims& at, int64_t rows,
+                RowTables::Memory* memory) const {
     const FlatPart& part = rows_of.flat;
     std::array<const void*, kMaxLoopOperands> in;
     std::array<void*, kMaxLoopOperands> out;
-    for (size_t k = 0; k < part.in.size(); ++k) in[k] = row_address(args.in[k], part.in[k], at);
+    for (size_t k = 0; k < args.in.size(); ++k) in[k] = row_address(args.in[k], part.in[k], at);
+    if (memory) tables_->fill(in.data(), *memory);
     for (size_t k = 0; k < part.out.size(); ++k)
       out[k] = const_cast<std::byte*>(row_address(args.out[k], part.out[k], at));
     std::array<int32_t, kMaxRank> place{};
@@ -133,6 +145,7 @@ class FlatLoop {
   }
 
   std::vector<Part> parts_;
+  std::optional<RowTables> tables_;
   int64_t cost_ = 1;
   bool coordinates_ = false;
 };

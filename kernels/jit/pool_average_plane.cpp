@@ -198,7 +198,7 @@ BodyHooks AveragePlaneKernel::front_hooks(int vector, int count) {
                                : fetch_ahead(rdx + rcx * each + at);
     load(dst, o.dtype, Walk::next, rdx + rcx * each + at, count);
   };
-  hooks.store = [this, vector, count](Xmm value, const Lane& lane) {
+  hooks.store = [this, vector](Xmm value, const Lane& lane) {
     const Xmm weighted = scratch(0);
     if (lane.flag) vcvtdq2ps(weighted, value);
     const Xmm element_value = lane.flag ? weighted : value;
