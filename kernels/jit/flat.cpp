@@ -114,8 +114,8 @@ class FlatLoop {
   }
 
   /// In a function of its own, because small loops do without the memory.
-  [[gnu::noinline]] void run_with_tables(const FlatKernel& kernel, const Part& part, const RunArgs& args, const Dims& at,
-                                         int64_t rows) const {
+  [[gnu::noinline]] void run_with_tables(const FlatKernel& kernel, const Part& part, const RunArgs& args,
+                                         const Dims& at, int64_t rows) const {
     alignas(kAlignment) RowTables::Memory memory;
     run_rows(kernel, part, args, at, rows, &memory);
   }

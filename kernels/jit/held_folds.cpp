@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Registers, and slots where there are none.
 #include "kernels/jit/held_folds.hpp"
 
 #include <bit>
@@ -41,8 +42,7 @@ void HeldFolds::emit_fold(size_t k, int vector, const Xmm& value, int count, con
 
 void HeldFolds::emit_end(int vectors, const Place& place) {
   for (size_t f = 0; holds_ && f < folds_.size(); ++f)
-    for (int v = 0; v < vectors; ++v)
-      e_.fold_to_slot(held(f, v), folds_[f].how, place(folds_[f].k, v), e_.lanes());
+    for (int v = 0; v < vectors; ++v) e_.fold_to_slot(held(f, v), folds_[f].how, place(folds_[f].k, v), e_.lanes());
 }
 
 }  // namespace partita::jit

@@ -28,9 +28,7 @@ class HeldFolds {
   void emit_end(int vectors, const Place& place);
 
  private:
-  Xbyak::Xmm held(size_t fold, int vector) const {
-    return e_.vec(first_ + static_cast<int>(fold) * vectors_ + vector);
-  }
+  Xbyak::Xmm held(size_t fold, int vector) const { return e_.vec(first_ + static_cast<int>(fold) * vectors_ + vector); }
 
   Emitter& e_;
   struct Output {

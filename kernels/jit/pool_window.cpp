@@ -87,7 +87,8 @@ WindowPool::WindowPool(const Problem& problem, const Target& target)
              0) {
   const auto kernel = [&](const WindowStores& stores) -> std::function<void(const WindowCall&)> {
     if (WindowHalvesKernel::fits(p_, problem, target.isa))
-      return [made = std::make_shared<const WindowHalvesKernel>(p_, problem, stores)](const WindowCall& c) { (*made)(c); };
+      return
+          [made = std::make_shared<const WindowHalvesKernel>(p_, problem, stores)](const WindowCall& c) { (*made)(c); };
     return [made = std::make_shared<const WindowKernel>(target.isa, p_, problem, stores)](const WindowCall& c) {
       (*made)(c);
     };
@@ -121,8 +122,7 @@ void WindowPool::run_all(const RunArgs& args, std::atomic<int64_t>* found) const
       const int64_t y = row % g.dst[1], z = row / g.dst[1] % g.dst[0], c = row / g.dst[1] / g.dst[0] % planes();
       const int64_t rows = std::min({end * unit - row, g.dst[1] - y, together});
       const Place at{row / g.dst[1] / g.dst[0] / planes(), c, z, y, rows};
-      folds.unit(row / unit,
-                 [&](const RunArgs& to) { run(to, streaming, at, counts.data()); });
+      folds.unit(row / unit, [&](const RunArgs& to) { run(to, streaming, at, counts.data()); });
       row += rows;
     }
     if (found != nullptr) *found += std::accumulate(counts.begin(), counts.end(), int64_t{0});

@@ -36,7 +36,8 @@ int64_t infinity_of(Dtype dtype) { return dtype == Dtype::bf16 ? 0x7f80 : 0x7c00
 
 /// Every result is the skeleton's value behind selects that have zero in its place unless an operand is positive.
 bool WindowHalvesKernel::chooses(const PoolPlan& p, const Problem& problem, std::vector<Condition>& results) {
-  const Expr back = without_needless_casts(p.back, problem, /*bf16_drops_denormals=*/true, /*skeleton_is_rounded=*/true);
+  const Expr back =
+      without_needless_casts(p.back, problem, /*bf16_drops_denormals=*/true, /*skeleton_is_rounded=*/true);
   std::vector<std::optional<Condition>> value(back.code.size());
   results.assign(p.out.size(), {});
   const auto is_zero = [&](uint16_t k) {
@@ -295,7 +296,8 @@ void WindowHalvesKernel::load_words(const Zmm& to, const RegExp& at, int count) 
 
 /// From rdx on, which holds the row's place.
 RegExp WindowHalvesKernel::cells_at(const PoolOperand& o, int64_t cell) const {
-  return along_x_ ? rdx + r9 * 2 + static_cast<int>(cell * kElements * 2) : rdx + rcx * 2 + static_cast<int>(cell * o.x);
+  return along_x_ ? rdx + r9 * 2 + static_cast<int>(cell * kElements * 2)
+                  : rdx + rcx * 2 + static_cast<int>(cell * o.x);
 }
 
 /// Elements of a vector of cells, where the group has `count` windows or channels.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // WindowHalvesKernel: WindowKernel's work for elements of 16 bits that are never computed with: maxima are found by
-// comparing integers, and each cell gets its window's gradient or zero. 32 elements are a vector. Sums are made of what a
-// window's only winner got, once a window. AVX-512 alone.
+// comparing integers, and each cell gets its window's gradient or zero. 32 elements are a vector. Sums are made of what
+// a window's only winner got, once a window. AVX-512 alone.
 #pragma once
 
 #include <vector>

@@ -47,8 +47,8 @@ bool WindowKernel::reads_few_rows(const PoolPlan& p) {
   return p.tap_rows() <= (along_x(p) && !reads_streams_alone() ? kFewPlaneRows : kFewRows);
 }
 
-/// Behind its planes a window's next ones follow, not those that lie behind each of them: small ones are fetched a whole
-/// window before.
+/// Behind its planes a window's next ones follow, not those that lie behind each of them: small ones are fetched a
+/// whole window before.
 int WindowKernel::fetched_behind(const PoolPlan& p, const PoolOperand& o) {
   const int64_t planes = p.g.kernel[0] * o.z;
   const bool small = along_x(p) && p.g.kernel[0] > 1 && planes >= kPrefetchFromMemory && planes <= kFarthestFetched;

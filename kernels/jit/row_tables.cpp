@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What rows have in common is found, computed by a kernel of its own, and loaded by the loop.
 #include "kernels/jit/row_tables.hpp"
 
 #include "kernels/jit/expand.hpp"
@@ -103,8 +104,8 @@ std::optional<RowTables> RowTables::of(const Problem& loop, Isa isa) {
   for (size_t i = 0; i < once.back.code.size(); ++i)
     if (!values.same[i]) once.back.code[i] = {.op = ExprOp::constant};
   for (size_t t = 0; t < tabled.size(); ++t) ExprBuilder(once.back).store(static_cast<int>(t), tabled[t]);
-  made.kernel_ = std::make_shared<const FlatKernel>(isa, expanded(once.back, once, isa), shape,
-                                                    loop.out[0].dims.size() - 1);
+  made.kernel_ =
+      std::make_shared<const FlatKernel>(isa, expanded(once.back, once, isa), shape, loop.out[0].dims.size() - 1);
   return made;
 }
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loops with operands that are the same for many rows: what is computed of them once has the interpreter's bits.
-#include "kernels/jit/row_tables.hpp"
-
 #include <gtest/gtest.h>
 
 #include "kernels/jit/flat_parts.hpp"
+#include "kernels/jit/row_tables.hpp"
 #include "src/base/text.hpp"
 #include "tests/support/kernel_run.hpp"
 #include "tests/support/random_loop.hpp"

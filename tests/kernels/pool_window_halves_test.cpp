@@ -52,8 +52,8 @@ Problem random_gradient(Random& random, bool channel_last) {
   const Dtype dtype = random.pick({Dtype::bf16, Dtype::f16});
   const int64_t channels = channel_last ? random.pick<int64_t>({8, 13, 31, 32, 33, 64, 70}) : 1;
   const int64_t rows = random.whole(1, 3), width = random.whole(1, 4), windows = random.whole(8, 80);
-  Problem p = maximum_gradient(dtype, {1, channels, {rows, windows * width}, {rows, width}, {rows, width}, {1, 1}, {0, 0}},
-                               channel_last);
+  Problem p = maximum_gradient(
+      dtype, {1, channels, {rows, windows * width}, {rows, width}, {rows, width}, {1, 1}, {0, 0}}, channel_last);
   p.ports_in = 2;
   p.ports_out = 1;
   ExprBuilder back(p.back);
