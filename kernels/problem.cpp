@@ -68,4 +68,18 @@ std::string text_of(const TensorDesc& desc) {
   return text;
 }
 
+bool makes_integer(const Instr& in, const Problem& problem) {
+  switch (in.op) {
+    case ExprOp::load: return problem.in[static_cast<size_t>(in.imm)].dtype == Dtype::s32;
+    case ExprOp::index_s32:
+    case ExprOp::add_s32:
+    case ExprOp::sub_s32:
+    case ExprOp::mul_s32:
+    case ExprOp::max_s32:
+    case ExprOp::min_s32:
+    case ExprOp::to_s32: return true;
+    default: return false;
+  }
+}
+
 }  // namespace partita

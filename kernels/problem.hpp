@@ -85,6 +85,8 @@ struct Problem {
 
 /// The main input: the source of a forward step, the gradient of the result of a backward step.
 int front_port(StepKind step);
+/// Whether the instruction of an expression of `problem` makes a 32-bit integer rather than an f32.
+bool makes_integer(const Instr& in, const Problem& problem);
 /// The problem's expressions; where they are absent, the ones that read the main input and store the main result.
 Expr front_expression(const Problem& problem);
 Expr back_expression(const Problem& problem);

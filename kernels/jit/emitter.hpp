@@ -16,6 +16,13 @@ namespace partita::jit {
 
 constexpr int64_t kCacheLine = 64;
 
+/// Of vectors that follow each other: whether the one `behind` bytes behind the first one is the first in its cache
+/// line, where the one before it has `bytes` bytes.
+constexpr bool begins_line(int64_t behind, int64_t bytes) {
+  const int64_t before = behind - bytes;
+  return before < 0 || before / kCacheLine != behind / kCacheLine;
+}
+
 /// 32-bit lanes of a vector.
 constexpr int lanes_of(Isa isa) { return isa == Isa::avx512 ? 16 : 8; }
 

@@ -2,6 +2,7 @@
 // Registers, and slots where there are none.
 #include "kernels/jit/held_folds.hpp"
 
+#include <algorithm>
 #include <bit>
 
 namespace partita::jit {
@@ -10,10 +11,6 @@ namespace {
 using Xbyak::Xmm;
 
 constexpr int kMostHeld = 4;
-
-int folds_of(const std::vector<PoolOperand>& out) {
-  return static_cast<int>(std::ranges::count_if(out, [](const PoolOperand& o) { return o.fold != Fold::none; }));
-}
 
 }  // namespace
 

@@ -14,15 +14,6 @@ namespace {
 
 size_t lines(int64_t bytes) { return static_cast<size_t>(aligned(bytes)); }
 
-bool is_integer_valued(const Instr& in, const Problem& p) {
-  switch (in.op) {
-    case ExprOp::load: return p.in[static_cast<size_t>(in.imm)].dtype == Dtype::s32;
-    case ExprOp::index_s32:
-    case ExprOp::to_s32: return true;
-    default: return false;  // others compute on these
-  }
-}
-
 int channel_axis_of(const Problem& p, const TensorDesc& desc) {
   return p.attrs.is(Attr::data_format, "NXC") ? desc.dims.size() - 1 : 1;
 }
@@ -31,7 +22,7 @@ int channel_axis_of(const Problem& p, const TensorDesc& desc) {
 
 const char* PoolFolds::refuse(const Problem& p) {
   for (const Instr& in : p.back.code)
-    if (is_integer_valued(in, p)) return "it folds integers";
+    if (makes_integer(in, p)) return "it folds integers";
   for (size_t k = 0; k < p.out.size(); ++k) {
     if (fold_of_output(p.back, k) == Fold::none) continue;
     const TensorDesc& out = p.out[k];

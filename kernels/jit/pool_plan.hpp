@@ -24,8 +24,7 @@ struct PoolOperand {
   /// Whether a vector of so many elements, `behind` bytes behind the first one of those that are read together, is the
   /// first one in its cache line, of a tensor that moves along x: then it is worth fetching what will be read there.
   bool begins_line(int64_t behind, int lanes) const {
-    const int64_t before = behind - lanes * bits_of(dtype) / 8;
-    return x != 0 && (before < 0 || before / kCacheLine != behind / kCacheLine);
+    return x != 0 && jit::begins_line(behind, int64_t{lanes} * bits_of(dtype) / 8);
   }
   const std::byte* at(const void* base, int64_t in, int64_t ic, int64_t iz, int64_t iy, int64_t ix) const {
     return static_cast<const std::byte*>(base) + offset + in * n + ic * c + iz * z + iy * y + ix * x;
@@ -56,6 +55,11 @@ struct AssumedWindows {
   int64_t overlap = 0, pad = 0;
 };
 
+/// How many results are folded.
+inline int folds_of(const std::vector<PoolOperand>& out) {
+  return static_cast<int>(std::ranges::count_if(out, [](const PoolOperand& o) { return o.fold != Fold::none; }));
+}
+
 struct PoolPlan {
   explicit PoolPlan(const Problem& problem, const AssumedWindows& assumed = {});
 
@@ -78,9 +82,7 @@ struct PoolPlan {
   /// indices in a plane are numbers of 32 bits.
   bool fits_indices() const;
 
-  bool has_folds() const {
-    return std::ranges::any_of(out, [](const PoolOperand& o) { return o.fold != Fold::none; });
-  }
+  bool has_folds() const { return folds_of(out) > 0; }
   int64_t rows() const { return g.src[0] * g.src[1]; }  ///< of cells, in a plane
   /// Cells between a window's first and last one, both counted.
   int64_t span(int i) const { return (g.kernel[i] - 1) * g.dilations[i] + 1; }

@@ -179,13 +179,12 @@ void PoolStencil::combine_together() {
       const RegExp from = source(s) + rcx * each + static_cast<int>(tap * each);
       const bool fetched = !in_order && s >= shape_.sources - shape_.fresh_sources &&
                            std::ranges::find(shape_.fetched, tap) != shape_.fetched.end();
-      bool none = first;
       for (int v = 0; v < together_; ++v) {
-        none = first;
+        bool none = first;
         combine_tap(vec(sums_ + v), from + v * bytes, lanes(), none);
         if (fetched && v * bytes % kCacheLine == 0) prefetcht0(ptr[from + v * bytes + kPrefetchFromMemory]);
       }
-      first = none;
+      first = false;
     }
 }
 

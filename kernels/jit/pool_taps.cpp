@@ -99,7 +99,7 @@ TapPool::Kernel TapPool::make(Isa isa, const RowKind& row, const WindowStretch& 
     for (int64_t t = 0; t < count(stretch.taps); ++t) shape.taps.push_back(t * distance);
     shape.row_bytes = p_.in[0].x * g.strides[2];
     const size_t fresh = std::min(shape.taps.size(), static_cast<size_t>(g.strides[2]));
-    shape.fresh_sources = std::min(source_rows, g.strides[1] * (g.kernel[0] > 1 ? g.kernel[0] : 1));
+    shape.fresh_sources = g.kernel[0] > 1 ? source_rows : std::min(source_rows, g.strides[1]);
     shape.fetched.assign(shape.taps.end() - static_cast<int64_t>(fresh), shape.taps.end());
     Expr expr;
     const auto value = finished(ExprBuilder(expr), ExprBuilder(expr).skeleton(), counted);

@@ -85,8 +85,9 @@ WindowPool::WindowPool(const Problem& problem, const Target& target)
       threads_(std::max(1, target.threads)),
       folds_(problem, p_, target, p_.g.batch * planes() * p_.g.dst[0] * (WindowKernel::along_x(p_) ? 1 : p_.g.dst[1]),
              0) {
+  const bool halves = WindowHalvesKernel::fits(p_, problem, target.isa);
   const auto kernel = [&](const WindowStores& stores) -> std::function<void(const WindowCall&)> {
-    if (WindowHalvesKernel::fits(p_, problem, target.isa))
+    if (halves)
       return
           [made = std::make_shared<const WindowHalvesKernel>(p_, problem, stores)](const WindowCall& c) { (*made)(c); };
     return [made = std::make_shared<const WindowKernel>(target.isa, p_, problem, stores)](const WindowCall& c) {

@@ -106,8 +106,7 @@ bool RowCode::begins_line(const RowView& view, const Spot& spot, int behind) con
   if (!plan_.may_stream || reads_streams_alone() || view.from != RowView::From::in || !view.steps || spot.numbers ||
       view.row != plan_.space.lanes * each)
     return false;
-  const int64_t before = behind - each * (spot.vector > 0 ? width_ : lanes_in(vectors_ - 1));
-  return before < 0 || before / kCacheLine != behind / kCacheLine;
+  return jit::begins_line(behind, each * (spot.vector > 0 ? width_ : lanes_in(vectors_ - 1)));
 }
 
 int RowCode::operand(RowCodeSide& side, const RowView& view, Fold fold, const Spot& spot) {

@@ -12,20 +12,6 @@ namespace {
 /// Of a call: tables cost about as much as a row, and some nanoseconds.
 constexpr int64_t kLeastRows = 8, kLeastElements = 4096;
 
-bool makes_integer(const Instr& in, const Problem& loop) {
-  switch (in.op) {
-    case ExprOp::load: return loop.in[static_cast<size_t>(in.imm)].dtype == Dtype::s32;
-    case ExprOp::index_s32:
-    case ExprOp::add_s32:
-    case ExprOp::sub_s32:
-    case ExprOp::mul_s32:
-    case ExprOp::max_s32:
-    case ExprOp::min_s32:
-    case ExprOp::to_s32: return true;
-    default: return false;
-  }
-}
-
 /// What is known of the loop's values along the axis that a call walks.
 struct Values {
   std::vector<bool> same;   ///< in all rows

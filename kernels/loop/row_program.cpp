@@ -115,23 +115,11 @@ RowProgram::RowProgram(const Expr& expr, const Problem& problem, const Dims& spa
     : expr_(expr), in_(problem.in), out_(problem.out), rank_(space.size()), integer_(expr.code.size()) {
   for (size_t i = 0; i < expr.code.size(); ++i) {
     Instr& instr = expr_.code[i];
-    switch (instr.op) {
-      // Of two zeros the second operand wins, but a constant never does, as in generated code.
-      case ExprOp::max:
-      case ExprOp::min:
-        if (expr.code[instr.b].op == ExprOp::constant && expr.code[instr.a].op != ExprOp::constant)
-          std::swap(instr.a, instr.b);
-        break;
-      case ExprOp::load: integer_[i] = in_[static_cast<size_t>(instr.imm)].dtype == Dtype::s32; break;
-      case ExprOp::index_s32:
-      case ExprOp::add_s32:
-      case ExprOp::sub_s32:
-      case ExprOp::mul_s32:
-      case ExprOp::max_s32:
-      case ExprOp::min_s32:
-      case ExprOp::to_s32: integer_[i] = true; break;
-      default: break;
-    }
+    integer_[i] = makes_integer(instr, problem);
+    // Of two zeros the second operand wins, but a constant never does, as in generated code.
+    if ((instr.op == ExprOp::max || instr.op == ExprOp::min) && expr.code[instr.b].op == ExprOp::constant &&
+        expr.code[instr.a].op != ExprOp::constant)
+      std::swap(instr.a, instr.b);
   }
 }
 
