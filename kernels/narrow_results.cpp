@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/narrow_results.hpp"
 
+#include <algorithm>
+
 #include "src/base/dtype.hpp"
 
 namespace partita {
@@ -35,7 +37,7 @@ void mark_narrow_results(Problem& loop) {
   std::vector<bool> narrow(code.size(), true);
   for (size_t i = code.size(); i-- > 0;) {
     Instr& in = code[i];
-    if (narrow[i] && is_elementary(in.op)) in.imm = kNarrowResult;
+    if (narrow[i] && is_elementary(in.op)) in.imm |= kNarrowResult;
     bool kept = false;
     switch (in.op) {
       case ExprOp::store: kept = is_narrow(loop.out[static_cast<size_t>(in.imm)].dtype); break;
@@ -50,6 +52,10 @@ void mark_narrow_results(Problem& loop) {
     const uint16_t read[] = {in.a, in.b, in.c};
     for (int k = 0; k < operand_count(in.op); ++k) narrow[read[k]] = false;
   }
+}
+
+bool has_narrow_results(const Problem& problem) {
+  return std::ranges::all_of(problem.out, [](const TensorDesc& desc) { return is_narrow(desc.dtype); });
 }
 
 }  // namespace partita

@@ -71,6 +71,9 @@ struct Problem {
   /// output of `back`; the operator's other outputs keep their places, further outputs of `back` follow them.
   Expr back;
 
+  /// Whether the operator's results are rounded to 16 bits or fewer at once, whatever is joined (narrow_results.hpp).
+  bool narrow = false;
+
   /// Bit k: in[k] has the same content in every execution, so what a kernel makes of it alone may be kept (Run::packs).
   uint64_t constant_ports = 0;
 

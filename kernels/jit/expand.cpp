@@ -39,7 +39,8 @@ class Expander {
   Lanes run() {
     for (size_t i = 0; i < expr_.code.size(); ++i) {
       const Instr& in = expr_.code[i];
-      b_.precision = is_elementary(in.op) && in.imm == kNarrowResult ? Precision::narrow : Precision::full;
+      const bool narrow = is_elementary(in.op) && (in.imm & kNarrowResult) != 0;
+      b_.precision = narrow ? Precision::narrow : Precision::full;
       value_[i] = instruction(i, in);
     }
     lanes_.result = expr_.code.empty() ? Value{0} : value_[expr_.result];
@@ -72,7 +73,7 @@ class Expander {
       case ExprOp::square: return b_.mul(a, a);
       case ExprOp::sqrt: return b_.op(LaneOp::sqrt, a);
       case ExprOp::reciprocal: return b_.div(b_.constant(1), a);
-      case ExprOp::exp: return exp_of(b_, a);
+      case ExprOp::exp: return (in.imm & kNotPositive) != 0 ? exp_not_positive_of(b_, a) : exp_of(b_, a);
       case ExprOp::log: return log_of(b_, a);
       case ExprOp::tanh: return tanh_of(b_, a);
       case ExprOp::erf: return erf_of(b_, a);

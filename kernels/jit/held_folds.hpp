@@ -17,7 +17,8 @@ class HeldFolds {
   /// Uses vector registers from `first` on.
   HeldFolds(Emitter& e, const std::vector<PoolOperand>& out, int vectors, int first);
 
-  /// Brings the address of vector `vector` of result `k` in a slot of PoolFolds; may say so from a register that it sets.
+  /// Brings the address of vector `vector` of result `k` in a slot of PoolFolds; may say so from a register that it
+  /// sets.
   using Place = std::function<Xbyak::RegExp(size_t k, int vector)>;
   /// Nothing is folded yet.
   void emit_start();

@@ -70,7 +70,8 @@ bool WindowHalvesKernel::fits(const PoolPlan& p, const Problem& problem, Isa isa
   if (dtype != Dtype::bf16 && dtype != Dtype::f16) return false;
   const auto is_like = [&](const PoolOperand& o) { return o.dtype == dtype && (along_x ? o.x : o.c) == 2; };
   const auto is_result = [&](const PoolOperand& o) { return o.fold != Fold::none || is_like(o); };
-  return folds_of(p.out) <= 1 && is_like(p.in[0]) && is_like(p.in[kGradientPort]) && std::ranges::all_of(p.out, is_result) &&
+  return folds_of(p.out) <= 1 && is_like(p.in[0]) && is_like(p.in[kGradientPort]) &&
+         std::ranges::all_of(p.out, is_result) &&
          std::ranges::all_of(p.back_in, [&](int k) { return is_like(p.in[static_cast<size_t>(k)]); }) &&
          chooses(p, problem, results);
 }

@@ -8,6 +8,7 @@
 #include "kernels/jit/rows.hpp"
 #include "kernels/jit/run_of.hpp"
 #include "kernels/jit/whole_rows.hpp"
+#include "kernels/narrow_results.hpp"
 #include "src/base/check.hpp"
 #include "src/base/cpu.hpp"
 #include "src/base/shape.hpp"
@@ -47,10 +48,14 @@ const char* plan_backward(const Problem& p, const Target& target, RowPlan& plan)
   return plan_along_axis(p, target, p.attrs.i64(Attr::axis), {.in = {1}, .in_result = {}, .out_result = {}}, plan);
 }
 
+Value exponential(ExprBuilder b, Value x, int32_t kind, bool narrow) {
+  return b.apply(ExprOp::exp, x, 0, 0, kind | (narrow ? kNarrowResult : 0));
+}
+
 class Softmax {
  public:
   Softmax(const Problem& p, const Target& target)
-      : logarithm_(p.op == OpKind::LogSoftmax), inf_as_zero_(p.attrs.is(Attr::mode, "inf_as_zero")) {
+      : logarithm_(p.op == OpKind::LogSoftmax), narrow_(p.narrow), inf_as_zero_(p.attrs.is(Attr::mode, "inf_as_zero")) {
     PT_ASSERT(plan_forward(p, target, plan_) == nullptr);
     if (has_stats(p)) stats_ = &plan_.out[1];
     max_ = scratch_.results(plan_, true);
@@ -84,7 +89,7 @@ class Softmax {
     Sweep& exponentials = sweeps_.inner;
     x = kept ? exponentials.load(elements_) : exponentials.front(plan_);
     const Value m = exponentials.load(first_block(max_));
-    const Value e = exponentials.builder().exp(exponentials.builder().sub(x, m));
+    const Value e = exponential(exponentials.builder(), exponentials.builder().sub(x, m), kNotPositive, narrow_);
     if (!logarithm_) exponentials.store(elements_, e);
     exponentials.fold(sum_, Fold::sum, e);
 
@@ -151,7 +156,7 @@ class Softmax {
     if (stats_) write_results(plan_, tile, log_sum_, *stats_);
   }
 
-  bool logarithm_, inf_as_zero_;
+  bool logarithm_, narrow_, inf_as_zero_;
   RowPlan plan_;
   ScratchPlan scratch_;
   const RowView* stats_ = nullptr;
@@ -179,7 +184,7 @@ class SoftmaxBackward {
     ExprBuilder b = map.builder();
     g = kept ? map.load(elements_) : map.front(plan_);
     const Value y = map.load(plan_.in[1]), sum = map.load(first_block(sum_));
-    map.back(plan_, logarithm ? b.sub(g, b.mul(b.exp(y), sum)) : b.mul(y, b.sub(g, sum)));
+    map.back(plan_, logarithm ? b.sub(g, b.mul(exponential(b, y, 0, p.narrow), sum)) : b.mul(y, b.sub(g, sum)));
     if (WholeRows::fit(plan_, kShortBackward))
       whole_.emplace(plan_, [this](RowCode& row) { write_row(row); });
     else

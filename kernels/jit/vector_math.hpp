@@ -10,6 +10,8 @@ namespace partita::jit {
 using Value = LaneBuilder::Value;
 
 Value exp_of(LaneBuilder& b, Value x);
+/// exp(x) for x <= 0, or NaN.
+Value exp_not_positive_of(LaneBuilder& b, Value x);
 Value expm1_of(LaneBuilder& b, Value x);
 Value log_of(LaneBuilder& b, Value x);
 Value tanh_of(LaneBuilder& b, Value x);

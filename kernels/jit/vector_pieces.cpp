@@ -67,6 +67,8 @@ constexpr float kSixteenths = 0x1.8p19f;
 constexpr float kDoubleLn2 = 0x1.62cp+0f, kDoubleLn2Rest = 0x1.217f7ep-11f;
 /// The series of (exp(-r / 2) - 1) / r, which for |r| up to ln 2 / 16 is 9e-9 from exp(-r / 2).
 constexpr float kBellRest[] = {-0.5f, 0.125f, -0.020833334f};
+/// (exp(r) - 1) / r, which for |r| up to ln 2 / 32 is 1.8e-9 from exp(r).
+constexpr float kExpRest[] = {1.0f, 0.500016809f, 0.166667208f};
 
 std::span<const Row> rows_of(Pieces function) { return function == Pieces::tail ? kTail : kSlope; }
 
@@ -95,14 +97,35 @@ Value piecewise(LaneBuilder& b, Pieces function, Value t) {
   return sum;
 }
 
+namespace {
+
+/// A number as whole sixteenths, which the low bits of `biased` count.
+struct Sixteenths {
+  Value biased, number;
+};
+
+Sixteenths sixteenths_of(LaneBuilder& b, Value biased) { return {biased, b.sub(biased, b.constant(kSixteenths))}; }
+
+/// 2^k without what `scaled` multiplies by.
+Value root_of(LaneBuilder& b, const Sixteenths& k) { return b.op(LaneOp::lookup, k.biased, 0, 0, kRoot); }
+
+}  // namespace
+
+Exponential exponential_by_sixteenths(LaneBuilder& b, Value x, std::optional<Value> rest) {
+  const Sixteenths k = sixteenths_of(b, b.fma(x, b.constant(kLog2e), b.constant(kSixteenths)));
+  Value r = b.fnma(k.number, b.constant(kLn2Rest), b.fnma(k.number, b.constant(kLn2), x));
+  if (rest) r = b.add(r, *rest);
+  const Value root = root_of(b, k);
+  return {b.fma(b.mul(root, r), polynomial(b, r, kExpRest), root), k.number, {}};
+}
+
 /// exp(-t^2 / 2) = 2^k exp(-r / 2) with r = t^2 + 2 k ln 2. Both products that nearly cancel are exact.
 Exponential times_bell(LaneBuilder& b, Value factor, Value t) {
-  const Value biased = b.fma(b.mul(t, b.constant(-kLog2e / 2)), t, b.constant(kSixteenths));
-  const Value k = b.sub(biased, b.constant(kSixteenths));
-  const Value square_rest = b.fma(t, t, b.mul(k, b.constant(kDoubleLn2)));
-  const Value r = b.fma(k, b.constant(kDoubleLn2Rest), square_rest);
-  const Value whole = b.mul(factor, b.op(LaneOp::lookup, biased, 0, 0, kRoot));
-  return {b.fma(whole, b.mul(r, polynomial(b, r, kBellRest)), whole), k, {}};
+  const Sixteenths k = sixteenths_of(b, b.fma(b.mul(t, b.constant(-kLog2e / 2)), t, b.constant(kSixteenths)));
+  const Value square_rest = b.fma(t, t, b.mul(k.number, b.constant(kDoubleLn2)));
+  const Value r = b.fma(k.number, b.constant(kDoubleLn2Rest), square_rest);
+  const Value whole = b.mul(factor, root_of(b, k));
+  return {b.fma(whole, b.mul(r, polynomial(b, r, kBellRest)), whole), k.number, {}};
 }
 
 }  // namespace partita::jit

@@ -71,6 +71,7 @@ Step Lowering::whole_op() const {
     step.problem.out.push_back(output(o));
     step.out.push_back(output_buffer(o));
   }
+  step.problem.narrow = has_narrow_results(step.problem);
   if (is_pooling(op->kind)) step.problem = with_batch_axis(std::move(step.problem));
   step.problem = in_memory_order(std::move(step.problem));
   return step;

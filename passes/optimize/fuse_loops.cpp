@@ -322,6 +322,7 @@ class Fuser {
     joined.problem.step = m.problem.step;
     joined.problem.op = m.problem.op;
     joined.problem.attrs = m.problem.attrs;
+    joined.problem.narrow = m.problem.narrow;
     joined.problem.front = m.problem.front;
     joined.problem.weights_front = m.problem.weights_front;
     joined.problem.in = m.problem.in;

@@ -33,6 +33,20 @@ TEST(fuse_loops, a_function_whose_own_result_is_f32_stays_accurate) {
               ElementsAre(testing::AllOf(testing::HasSubstr("expm1 "), testing::Not(testing::HasSubstr("narrow")))));
 }
 
+TEST(fuse_loops, a_softmax_is_as_narrow_as_its_own_result_whatever_is_behind) {
+  const auto narrow_steps = [](const std::string& text) {
+    const Partition p = one_partition(final_graph_of(text));
+    Program program = lowered(p, ports_of(p));
+    fuse_loops(program, [](const Problem&, const Problem&) { return true; });
+    std::vector<bool> narrow;
+    for (const Step& step : program.steps) narrow.push_back(step.problem.narrow);
+    return narrow;
+  };
+  EXPECT_THAT(narrow_steps("%1: bf16 = SoftMax(%0: f32[4,8]); %2: f32 = TypeCast(%1)"), ElementsAre(true));
+  EXPECT_THAT(narrow_steps("%1 = SoftMax(%0: f32[4,8]); %2: bf16 = TypeCast(%1)"), ElementsAre(false));
+  EXPECT_THAT(narrow_steps("%1 = LogSoftmaxBackward(%0: f16[4,8], %9: f16[4,8])"), ElementsAre(true));
+}
+
 TEST(fuse_loops, narrow_values_between_are_rounded_to_their_type) {
   EXPECT_THAT(fused_steps("%1 = Exp(%0: bf16[4]); %2 = Tanh(%1)"),
               ElementsAre("Exp 1 + Tanh 2 | each: %0 = load in0; %1 = exp narrow %0; %2 = cast bf16 %1; "
