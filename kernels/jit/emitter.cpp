@@ -217,6 +217,7 @@ void Emitter::compute(const Lane& lane, Xmm dst, Xmm a, Xmm b, Xmm c) {
       if (imm == 0) return vbroadcastss(dst, low(a));
       vpshufd(low(dst), low(a), static_cast<uint8_t>(imm * 0x55));
       return vbroadcastss(dst, low(dst));
+    case LaneOp::pack: return pack(dst, a, b, static_cast<Dtype>(lane.imm));
     case LaneOp::add:
     case LaneOp::sub:
     case LaneOp::mul:

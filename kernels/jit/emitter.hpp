@@ -154,6 +154,7 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   void keep_lanes(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm others, int count);
   void compare(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, uint8_t predicate);
   void cast(Xbyak::Xmm dst, Xbyak::Xmm a, Dtype dtype);
+  void pack(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, Dtype dtype);
   Xbyak::Xmm half(Xbyak::Xmm v) const { return wide_ ? Xbyak::Xmm(Xbyak::Ymm(v.getIdx())) : Xbyak::Xmm(v.getIdx()); }
   Xbyak::Xmm low(Xbyak::Xmm v) const { return Xbyak::Xmm(v.getIdx()); }
 

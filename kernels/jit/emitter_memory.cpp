@@ -256,6 +256,14 @@ void Emitter::to_halves(Xmm dst, Xmm value, Dtype dtype, bool integer) {
   vpackusdw(low(dst), low(v), low(scratch(0)));
 }
 
+/// Uses all scratch.
+void Emitter::pack(Xmm dst, Xmm a, Xmm b, Dtype dtype) {
+  if (dtype == Dtype::bf16 && converts_bf16_) return vcvtne2ps2bf16(dst, b, a);
+  to_halves(scratch(3), b, dtype, false);
+  to_halves(scratch(2), a, dtype, false);
+  vinserti64x4(Xbyak::Zmm(dst.getIdx()), Xbyak::Zmm(scratch(2).getIdx()), half(scratch(3)), 1);
+}
+
 /// Stores the low `bytes` bytes of each lane.
 void Emitter::store_bytes(Xmm v, int bytes, const RegExp& address, int count, bool streaming) {
   const bool part = count < lanes();

@@ -47,8 +47,12 @@ class FlatLoop {
     const int inner_axis = p.out[0].dims.size() - 1;
     const bool large = exceeds_cache(whole);
     for (FlatPart& flat : parts_of(p)) {
+      const auto kernel = [&](RowShape shape) {
+        const Lanes code = two_vectors(p.back, lanes, shape, target.isa);
+        return std::make_shared<const FlatKernel>(target.isa, code, shape, inner_axis);
+      };
       RowShape shape = flat.shape(flat.last_axis());
-      Part part{std::move(flat), std::make_shared<const FlatKernel>(target.isa, lanes, shape, inner_axis)};
+      Part part{std::move(flat), kernel(shape)};
       const bool aligned = rows_aligned(part.flat);
       shape.streaming = large && (aligned || may_join(part.flat));
       shape.joined = shape.streaming && !aligned;
@@ -56,7 +60,7 @@ class FlatLoop {
       if (shape.streaming && aligned && !coordinates_)
         part.streams = RowStreams(p.back, lanes, shape, part.flat.rows[part.flat.last_axis()], target.isa);
       part.flat.fetch_in_turns(lanes, shape);
-      if (shape.streaming) part.streaming = std::make_shared<const FlatKernel>(target.isa, lanes, shape, inner_axis);
+      if (shape.streaming) part.streaming = kernel(shape);
       parts_.push_back(std::move(part));
     }
   }

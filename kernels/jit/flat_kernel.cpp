@@ -360,6 +360,7 @@ void FlatKernel::store_operand(Xmm value, const Lane& lane, int count) {
   }
   const RegExp to = elements(shape_.in.size() + output);
   if (o.fold != Fold::none) return fold_to_memory(value, o.fold, to, count);
+  if (o.packed) return store_bytes(value, sizeof(float), to, count, shape_.streaming && !o.kept);
   store(value, o.dtype, lane.flag, to, count, shape_.streaming && !o.kept && count == lanes());
 }
 

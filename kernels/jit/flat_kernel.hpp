@@ -32,7 +32,8 @@ struct RowOperand {
   bool kept = false;  ///< of an output: it is read again soon, so it is never stored past the caches
   /// Not -1: this one lies `behind` bytes behind operand number `place`, which has the address (see SideBySide).
   int place = -1, behind = 0;
-  int count = 0;  ///< not 0: of each vector so many elements
+  int count = 0;        ///< not 0: of each vector so many elements
+  bool packed = false;  ///< of an output of 16-bit elements: what is stored are two whole vectors (LaneOp::pack)
   std::optional<JoinedVector> joined = {};
 };
 

@@ -54,7 +54,8 @@ int lane_operands(LaneOp op) {
     case scale:
     case keep:
     case halves:
-    case quarters: return 2;
+    case quarters:
+    case pack: return 2;
     case fma:
     case fnma:
     case select: return 3;
@@ -102,6 +103,22 @@ Lanes loads_first(const Lanes& lanes) {
       order.push_back(i);
     if (i == last_load) order.insert(order.end(), late.begin(), late.end());
   }
+  return in_order_of(lanes, order);
+}
+
+Lanes by_level(const Lanes& lanes) {
+  const std::vector<Lane>& code = lanes.code;
+  std::vector<int> level(code.size(), 0);
+  for (size_t i = 0; i < code.size(); ++i) {
+    const std::array read = {code[i].a, code[i].b, code[i].c};
+    for (int k = 0; k < lane_operands(code[i].op); ++k) {
+      const auto r = read[static_cast<size_t>(k)];
+      if (code[r].op != LaneOp::constant) level[i] = std::max(level[i], level[r] + 1);
+    }
+  }
+  std::vector<size_t> order(code.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return level[a] < level[b]; });
   return in_order_of(lanes, order);
 }
 

@@ -57,6 +57,7 @@ enum class LaneOp : uint8_t {
   quarters,         ///< of two such: what is left of four vectors, side by side
   across_quarters,  ///< four numbers: each quarter of a, folded
   spread,           ///< number `imm` of a in every lane
+  pack,             ///< a, then b, rounded to type `imm` of 16 bits, two a lane; where LaneBuilder::wide
 };
 
 struct Lane {
@@ -75,6 +76,9 @@ struct Lanes {
   /// Loads and stores stay in this order; otherwise loads come first, so that an output may lie over an input.
   bool in_order = false;
 };
+
+/// The same in the order of how many operations each waits for, so that independent ones take turns.
+Lanes by_level(const Lanes& lanes);
 
 /// The same with stores that stand before a load behind the last load.
 Lanes loads_first(const Lanes& lanes);

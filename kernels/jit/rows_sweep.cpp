@@ -105,10 +105,11 @@ Sweep::Code Sweep::code(Isa isa, int64_t first, int64_t length, int vectors, boo
   for (const RowView& view : in_) {
     code.in.push_back(moved(view, first));
     const auto ahead = static_cast<int>(fetched_ahead(view));
-    // Narrow elements have so much to compute a line that finding the line may cost more than it saves.
-    const bool in_turns = fetches_in_turns_ && ahead > 0 && (bits_of(view.dtype) == 32 || !reads_streams_alone());
-    in.push_back(
-        {.dtype = view.dtype, .steps = view.steps, .row_bytes = view.row, .ahead = ahead, .in_turns = in_turns});
+    in.push_back({.dtype = view.dtype,
+                  .steps = view.steps,
+                  .row_bytes = view.row,
+                  .ahead = ahead,
+                  .in_turns = fetches_in_turns_ && ahead > 0});
   }
   for (size_t k = 0; k < out_.size(); ++k) {
     const RowView& view = out_[k];

@@ -66,18 +66,71 @@ void SideBySide::add(const std::function<int64_t(const RowOperand&)>& behind) {
   }
 }
 
+namespace {
+
+/// Of an output of 16-bit elements: the one whose vectors lie behind its own in the same 64 bytes; -1: none.
+int follower_of(const std::vector<RowOperand>& out, size_t k) {
+  const RowOperand& first = out[k];
+  const bool halves = first.dtype == Dtype::bf16 || first.dtype == Dtype::f16;
+  constexpr int kBytes = lanes_of(Isa::avx512) * 2;
+  if (!halves || first.fold != Fold::none || !first.steps || first.behind % (2 * kBytes) != 0) return -1;
+  const int place = first.place < 0 ? static_cast<int>(k) : first.place;
+  const auto follows = [&](const RowOperand& o) { return o.place == place && o.behind == first.behind + kBytes; };
+  const auto found = std::ranges::find_if(out, follows);
+  return found == out.end() ? -1 : static_cast<int>(found - out.begin());
+}
+
+/// With one store for two vectors of 16-bit elements that follow each other.
+Lanes with_packed_stores(const Lanes& lanes, RowShape& shape) {
+  std::vector<int> first_of(shape.out.size(), -1);
+  for (size_t k = 0; k < shape.out.size(); ++k)
+    if (const int second = follower_of(shape.out, k); second >= 0)
+      first_of[static_cast<size_t>(second)] = static_cast<int>(k);
+  for (const Lane& lane : lanes.code)
+    if (lane.op == LaneOp::store && lane.flag) return lanes;  // integers
+
+  Lanes packed;
+  packed.in_order = lanes.in_order;
+  LaneBuilder b(packed);
+  std::vector<LaneBuilder::Value> moved(lanes.code.size()), stored(shape.out.size());
+  for (size_t i = 0; i < lanes.code.size(); ++i) {
+    Lane lane = lanes.code[i];
+    lane.a = moved[lane.a];
+    lane.b = moved[lane.b];
+    lane.c = moved[lane.c];
+    const auto k = static_cast<size_t>(lane.imm);
+    if (lane.op == LaneOp::store && first_of[k] >= 0) {
+      RowOperand& first = shape.out[static_cast<size_t>(first_of[k])];
+      first.packed = true;
+      const LaneBuilder::Value value = stored[static_cast<size_t>(first_of[k])];
+      lane.a = b.op(LaneOp::pack, value, lane.a, 0, static_cast<int32_t>(first.dtype));
+      lane.imm = first_of[k];
+    } else if (lane.op == LaneOp::store && std::ranges::find(first_of, lane.imm) != first_of.end()) {
+      stored[k] = lane.a;  // it waits for the other one, which the copy behind makes
+      continue;
+    }
+    moved[i] = b.emit(lane);
+  }
+  if (!lanes.code.empty()) packed.result = moved[lanes.result];
+  return packed;
+}
+
+}  // namespace
+
 Lanes SideBySide::lanes(Isa isa, RowShape& shape) {
   for (size_t k = 0; k < folded_.size(); ++k)
     if (folded_[k]) ExprBuilder(expr_).fold(shape_.out[k].fold, static_cast<int>(k), *folded_[k]);
   shape.in = shape_.in;
   shape.out = shape_.out;
-  return expanded(expr_, types_, isa);
+  const Lanes lanes = expanded(expr_, types_, isa);
+  return isa == Isa::avx512 ? with_packed_stores(lanes, shape) : lanes;
 }
 
 namespace {
 
-constexpr size_t kMostOperations = 32;  ///< constants counted
-constexpr int64_t kLeastApart = 2048;   ///< bytes from row to row
+constexpr size_t kMostOperations = 32;   ///< constants counted; where there are more, memory does not matter
+constexpr size_t kLeastOperations = 24;  ///< the same; fewer leave room for those of the next vector anyway
+constexpr int64_t kLeastApart = 2048;    ///< bytes from row to row
 constexpr int64_t kLine = 64;
 
 }  // namespace
@@ -121,6 +174,26 @@ void RowStreams::run(RowCall& call, std::span<const void*> in, std::span<void*> 
   for (size_t k = 0; k < in.size(); ++k) in[k] = static_cast<const std::byte*>(in[k]) + taken * in_bytes_[k];
   for (size_t k = 0; k < out.size(); ++k) out[k] = static_cast<std::byte*>(out[k]) + taken * out_bytes_[k];
   call.rows -= taken;
+}
+
+Lanes two_vectors(const Expr& expr, const Lanes& lanes, RowShape& shape, Isa isa) {
+  const bool finds_index = std::ranges::any_of(lanes.code, [](const Lane& lane) { return lane.op == LaneOp::index; });
+  const bool folds = std::ranges::any_of(shape.out, [](const RowOperand& o) { return o.fold != Fold::none; });
+  if (isa != Isa::avx512 || lanes.code.size() < kLeastOperations || finds_index || folds) return lanes;
+  if (shape.vectors > 1 || shape.joined || shape.length % (2 * lanes_of(isa)) != 0) return lanes;
+  shape.vectors = 2;
+  const auto vector_bytes = [&](const RowOperand& o) { return lanes_of(isa) * int64_t{bits_of(o.dtype)} / 8; };
+  SideBySide both(expr, shape.in, shape.out);
+  for (int v = 0; v < shape.vectors; ++v)
+    both.add([&](const RowOperand& o) { return o.steps ? v * vector_bytes(o) : 0; });
+  Lanes code = by_level(both.lanes(isa, shape));
+  for (RowOperand& o : shape.in) {
+    const bool fetches = o.steps && begins_line(o.behind, vector_bytes(o));
+    o.in_turns = o.in_turns && fetches;
+    if (!o.in_turns) o.ahead = fetches ? shape.prefetch : 0;
+  }
+  shape.prefetch = 0;
+  return code;
 }
 
 }  // namespace partita::jit

@@ -24,7 +24,8 @@ class SideBySide {
   /// Adds the expression over operands that lie `behind(operand)` bytes behind those given, 0 the first time. Inputs
   /// that lie at one place are shared, and what is folded there is folded with each other first.
   void add(const std::function<int64_t(const RowOperand&)>& behind);
-  /// Once, when all are added; fills the operands of `shape`.
+  /// Once, when all are added; fills the operands of `shape`. Two vectors of 16-bit results that follow each other are
+  /// one store where vectors are cache lines.
   Lanes lanes(Isa isa, RowShape& shape);
 
  private:
@@ -40,6 +41,10 @@ class SideBySide {
   std::vector<std::optional<Value>> folded_;  ///< of each output of shape_ that folds
   int count_ = 0;
 };
+
+/// `lanes`, which `expr` became, or code for two vectors of a row at once, operation by operation, where so much is
+/// computed that each would wait for itself: the processor looks only so far ahead. `shape` becomes that code's.
+Lanes two_vectors(const Expr& expr, const Lanes& lanes, RowShape& shape, Isa isa);
 
 /// Rows of a loop that streams, four at once: one stream alone leaves much of a core's bandwidth unused.
 class RowStreams {
