@@ -23,8 +23,9 @@ constexpr size_t kMostTogether = 96;  ///< operations: the code is written once 
 constexpr int64_t kShortRow = 12;     ///< vectors: longer rows are folded at less cost than they are read
 
 bool only_copies(const Lanes& lanes) {
-  return std::ranges::all_of(lanes.code,
-                             [](const Lane& lane) { return lane.op == LaneOp::load || lane.op == LaneOp::store; });
+  return std::ranges::all_of(lanes.code, [](const Lane& lane) {
+    return lane.op == LaneOp::load || lane.op == LaneOp::store || lane.op == LaneOp::pack;
+  });
 }
 
 /// The first vector of the first row has the address of all.

@@ -38,6 +38,27 @@ TEST(jit_large, loops_have_the_bits_of_stores_through_the_caches) {
       16, [](Random& random, Dtype dtype, int64_t bytes) { return large_loop(bytes, dtype, random); });
 }
 
+TEST(jit_large, copies_of_narrow_numbers_keep_their_bits) {
+  const int64_t bytes = large_bytes(), length = 2048;
+  if (bytes == 0) GTEST_SKIP() << "the last-level cache is very large";
+  for (const Isa isa : generated_isas())
+    for (const Dtype dtype : {Dtype::bf16, Dtype::f16}) {
+      SCOPED_TRACE(str(name_of(isa), " ", name_of(dtype)));
+      Problem p = problem_for(StepKind::loop, OpKind::Add);
+      p.in = p.out = {dense_desc(dtype, {bytes / 2 / length + 3, length})};
+      ExprBuilder back(p.back);
+      back.store(0, back.load(0));
+      std::vector<Buffer> in;
+      in.push_back(nan_buffer(p.in[0]));
+      auto* numbers = static_cast<uint16_t*>(in[0].data());
+      const int infinity = dtype == Dtype::bf16 ? 0x7f80 : 0x7c00;
+      for (int64_t i = 0; i < elements(p.in[0].dims); ++i)  // of either sign, denormals among them
+        numbers[i] = static_cast<uint16_t>(i % infinity | i % 2 << 15);
+      const auto got = run_kernel(*generated_row(p.step, isa), p, in, 2);
+      EXPECT_EQ(std::memcmp(got[0].data(), in[0].data(), static_cast<size_t>(elements(p.in[0].dims) * 2)), 0);
+    }
+}
+
 /// Softmax, layer norm and their gradients, over some rows of `length` elements.
 std::vector<Problem> row_problems(Dtype dtype, int64_t rows, int64_t length) {
   const TensorDesc data = dense_desc(dtype, {rows, length}), vector = dense_desc(Dtype::f32, {length}),
