@@ -122,12 +122,9 @@ Sweep::Code Sweep::code(Isa isa, int64_t first, int64_t length, int vectors, boo
   }
   PT_ASSERT(std::max(in.size(), out.size()) <= kMaxOperands);
   SideBySide all(expr_, std::move(in), std::move(out));
-  for (int v = 0; v < vectors; ++v)
-    all.add([&](const RowOperand& o) { return o.steps ? v * lanes_of(isa) * bits_of(o.dtype) / 8 : 0; });
+  all.add_vectors(isa, vectors);
   RowShape shape{.length = length, .vectors = vectors};
   const Lanes lanes = all.lanes(isa, shape);
-  for (RowOperand& o : shape.in)
-    if (o.behind % kCacheLine != 0) o.ahead = 0, o.in_turns = false;  // the vector before it fetches this line
   code.kernel = std::make_shared<const FlatKernel>(isa, lanes, shape, 0);
   shape.streaming = true;
   shape.fenced = fenced_;

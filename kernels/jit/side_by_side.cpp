@@ -10,6 +10,8 @@
 namespace partita::jit {
 namespace {
 
+int64_t vector_bytes(Isa isa, Dtype dtype) { return int64_t{lanes_of(isa)} * bits_of(dtype) / 8; }
+
 ExprOp op_of(Fold fold) {
   switch (fold) {
     case Fold::max: return ExprOp::max;
@@ -37,12 +39,20 @@ int SideBySide::append(std::vector<RowOperand>& side, std::vector<TensorDesc>& t
   return static_cast<int>(side.size()) - 1;
 }
 
-void SideBySide::add(const std::function<int64_t(const RowOperand&)>& behind) {
+void SideBySide::add_vectors(Isa isa, int count, int64_t row) {
+  for (int v = 0; v < count; ++v) add(isa, v, row);
+}
+
+void SideBySide::add(Isa isa, int vector, int64_t row) {
   Transplant t(code_, expr_);
+  const auto of_row = [&](const RowOperand& o) { return o.steps ? vector * vector_bytes(isa, o.dtype) : 0; };
+  const auto behind = [&](const RowOperand& o) { return row * o.row_bytes + of_row(o); };
   const auto is_new = [&](const RowOperand& operand) { return count_ == 0 || behind(operand) != 0; };
   for (size_t k = 0; k < in_.size(); ++k) {
     const int place = static_cast<int>(k);
-    t.in_map.push_back(is_new(in_[k]) ? append(shape_.in, types_.in, in_[k], place, behind(in_[k])) : place);
+    RowOperand operand = in_[k];
+    if (!begins_line(of_row(operand), vector_bytes(isa, operand.dtype))) operand.ahead = 0, operand.in_turns = false;
+    t.in_map.push_back(is_new(operand) ? append(shape_.in, types_.in, operand, place, behind(operand)) : place);
   }
   std::vector<size_t> folds(out_.size());  ///< where each output that folds stands
   for (size_t k = 0; k < out_.size(); ++k) {
@@ -131,7 +141,6 @@ namespace {
 constexpr size_t kMostOperations = 32;   ///< constants counted; where there are more, memory does not matter
 constexpr size_t kLeastOperations = 24;  ///< the same; fewer leave room for those of the next vector anyway
 constexpr int64_t kLeastApart = 2048;    ///< bytes from row to row
-constexpr int64_t kLine = 64;
 
 }  // namespace
 
@@ -147,20 +156,16 @@ RowStreams::RowStreams(const Expr& expr, const Lanes& lanes, RowShape shape, int
   for (const RowOperand& o : shape.out) out_bytes_.push_back(o.row_bytes);
 
   // Each goes on by a whole cache line of results.
-  const int64_t vector = lanes_of(isa);
-  const auto vector_bytes = [&](const RowOperand& o) { return vector * bits_of(o.dtype) / 8; };
   for (const RowOperand& o : shape.out)
-    shape.vectors = std::max(shape.vectors, static_cast<int>(kLine / vector_bytes(o)));
-  if (shape.length % (vector * shape.vectors) != 0) shape.vectors = 1;
+    shape.vectors = std::max(shape.vectors, static_cast<int>(kCacheLine / vector_bytes(isa, o.dtype)));
+  if (shape.length % (int64_t{lanes_of(isa)} * shape.vectors) != 0) shape.vectors = 1;
+  shape.prefetch = 0;  // what the next rows read at the same place
+  for (RowOperand& o : shape.in) o.ahead = static_cast<int>(o.row_bytes * kStreams);
   SideBySide all(expr, shape.in, shape.out);
-  for (int64_t r = 0; r < kStreams; ++r)
-    for (int v = 0; v < shape.vectors; ++v)
-      all.add([&](const RowOperand& o) { return r * o.row_bytes + (o.steps ? v * vector_bytes(o) : 0); });
+  for (int64_t row = 0; row < kStreams; ++row) all.add_vectors(isa, shape.vectors, row);
   const Lanes code = all.lanes(isa, shape);
   for (auto* side : {&shape.in, &shape.out})
     for (RowOperand& o : *side) o.row_bytes *= kStreams;
-  shape.prefetch = 0;  // what the next rows read at the same place
-  for (RowOperand& o : shape.in) o.ahead = static_cast<int>(o.row_bytes);
   kernel_ = std::make_shared<const FlatKernel>(isa, code, shape, 0);
 }
 
@@ -182,18 +187,12 @@ Lanes two_vectors(const Expr& expr, const Lanes& lanes, RowShape& shape, Isa isa
   if (isa != Isa::avx512 || lanes.code.size() < kLeastOperations || finds_index || folds) return lanes;
   if (shape.vectors > 1 || shape.joined || shape.length % (2 * lanes_of(isa)) != 0) return lanes;
   shape.vectors = 2;
-  const auto vector_bytes = [&](const RowOperand& o) { return lanes_of(isa) * int64_t{bits_of(o.dtype)} / 8; };
-  SideBySide both(expr, shape.in, shape.out);
-  for (int v = 0; v < shape.vectors; ++v)
-    both.add([&](const RowOperand& o) { return o.steps ? v * vector_bytes(o) : 0; });
-  Lanes code = by_level(both.lanes(isa, shape));
-  for (RowOperand& o : shape.in) {
-    const bool fetches = o.steps && begins_line(o.behind, vector_bytes(o));
-    o.in_turns = o.in_turns && fetches;
-    if (!o.in_turns) o.ahead = fetches ? shape.prefetch : 0;
-  }
+  for (RowOperand& o : shape.in)
+    if (o.steps && !o.in_turns) o.ahead = shape.prefetch;
   shape.prefetch = 0;
-  return code;
+  SideBySide both(expr, shape.in, shape.out);
+  both.add_vectors(isa, shape.vectors);
+  return by_level(both.lanes(isa, shape));
 }
 
 }  // namespace partita::jit

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <algorithm>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,15 +20,17 @@ class SideBySide {
   /// Operands by number; outputs have the folds that `expr` says.
   SideBySide(const Expr& expr, std::vector<RowOperand> in, std::vector<RowOperand> out);
 
-  /// Adds the expression over operands that lie `behind(operand)` bytes behind those given, 0 the first time. Inputs
-  /// that lie at one place are shared, and what is folded there is folded with each other first.
-  void add(const std::function<int64_t(const RowOperand&)>& behind);
+  /// Adds the expression over `count` vectors that follow each other, of the row that is `row` rows behind the one
+  /// given. Inputs that lie at one place are shared, and what is folded there is folded with each other first. What
+  /// operands say of fetching is done once a line.
+  void add_vectors(Isa isa, int count, int64_t row = 0);
   /// Once, when all are added; fills the operands of `shape`. Two vectors of 16-bit results that follow each other are
   /// one store where vectors are cache lines.
   Lanes lanes(Isa isa, RowShape& shape);
 
  private:
   using Value = ExprBuilder::Value;
+  void add(Isa isa, int vector, int64_t row);
   static int append(std::vector<RowOperand>& side, std::vector<TensorDesc>& types, RowOperand operand, int place,
                     int64_t behind);
 
