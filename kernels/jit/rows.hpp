@@ -150,11 +150,17 @@ class Sweep {
   struct Code {
     std::vector<RowView> in, out;
     std::shared_ptr<const FlatKernel> kernel, streaming;
+    std::shared_ptr<const FlatKernel> pairs;  ///< two rows at once; null: never
   };
   using Codes = std::vector<Code>;  ///< one after the other they cover a row
 
   /// Several vectors of a row are folded with each other first.
   bool is_unrolled() const;
+  /// The output is a row of sums, which rows are added to.
+  bool adds_rows(size_t output) const;
+  bool adds_rows() const;
+  /// Two rows at once are worth it, and nothing but rows of sums is written for both.
+  bool pairs_rows() const;
   Codes codes(Isa isa, int64_t length, bool streaming) const;
   Code code(Isa isa, int64_t first, int64_t length, int vectors, bool streaming) const;
   int64_t fetched_ahead(const RowView& view) const;
