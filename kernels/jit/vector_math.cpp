@@ -70,7 +70,7 @@ Value without_ln2(LaneBuilder& b, Value x, Value k, float ln2, float rest) {
 }  // namespace
 
 Exponential exponential(LaneBuilder& b, Value x) {
-  if (b.wide) return fine_exponential(b, x);
+  if (b.wide) return b.precision == Precision::full ? exponential_by_sixteenths(b, x) : fine_exponential(b, x);
   const Value biased = b.fma(x, b.constant(kLog2e / 2), b.constant(kBiasedWhole));
   const Value k = b.sub(biased, b.constant(kBiasedWhole));
   const Value r = without_ln2(b, x, k, 2 * kLn2, 2 * kLn2Rest);
@@ -84,7 +84,6 @@ Exponential power_of_two(LaneBuilder& b, Value power) {
 
 Exponential fine_exponential(LaneBuilder& b, Value x, std::optional<Value> rest) {
   if (b.wide && b.precision == Precision::narrow) return power_of_two(b, b.mul(x, b.constant(kLog2e)));
-  if (b.wide) return exponential_by_sixteenths(b, x, rest);
   const WholePower k = nearest_power(b, x);
   Value r = without_ln2(b, x, k.number, kLn2, kLn2Rest);
   if (rest) r = b.add(r, *rest);
@@ -99,6 +98,7 @@ WholePower nearest_power(LaneBuilder& b, Value x) {
 
 Exponential exponential_of(LaneBuilder& b, const WholePower& k, Value r) {
   const Value factor = polynomial(b, r, kExpHalf, kNarrowExpHalf);
+  if (b.wide) return {factor, k.number, {}};
   if (b.precision == Precision::narrow) return {factor, b.op(LaneOp::shl, k.biased, 0, 0, kMantissaBits), {}};
   // Half of k and the other half; shifts drop what else is in the bits.
   const Value half = b.op(LaneOp::shr, k.biased, 0, 0, 1), other = b.op(LaneOp::isub, k.biased, half);

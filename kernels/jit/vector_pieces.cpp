@@ -111,10 +111,9 @@ Value root_of(LaneBuilder& b, const Sixteenths& k) { return b.op(LaneOp::lookup,
 
 }  // namespace
 
-Exponential exponential_by_sixteenths(LaneBuilder& b, Value x, std::optional<Value> rest) {
+Exponential exponential_by_sixteenths(LaneBuilder& b, Value x) {
   const Sixteenths k = sixteenths_of(b, b.fma(x, b.constant(kLog2e), b.constant(kSixteenths)));
-  Value r = b.fnma(k.number, b.constant(kLn2Rest), b.fnma(k.number, b.constant(kLn2), x));
-  if (rest) r = b.add(r, *rest);
+  const Value r = b.fnma(k.number, b.constant(kLn2Rest), b.fnma(k.number, b.constant(kLn2), x));
   const Value root = root_of(b, k);
   return {b.fma(b.mul(root, r), polynomial(b, r, kExpRest), root), k.number, {}};
 }

@@ -22,8 +22,8 @@ enum class Pieces : uint8_t {
 
 /// All where LaneBuilder::wide.
 Value piecewise(LaneBuilder& b, Pieces function, Value t);
-/// exp(x + rest) for kExpZero <= x <= kExpHighest or NaN, with a small rest.
-Exponential exponential_by_sixteenths(LaneBuilder& b, Value x, std::optional<Value> rest = {});
+/// exp(x) for kExpZero <= x <= kExpHighest or NaN; its factor is rounded once more than that of fine_exponential.
+Exponential exponential_by_sixteenths(LaneBuilder& b, Value x);
 /// factor * exp(-t^2 / 2) for t up to kPiecesEnd; a multiplication by the result's power is left (`scaled`).
 Exponential times_bell(LaneBuilder& b, Value factor, Value t);
 

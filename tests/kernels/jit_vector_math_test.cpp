@@ -270,8 +270,8 @@ INSTANTIATE_TEST_SUITE_P(
         Function{"softplus", softplus_of, exact_softplus, 28, 4, kSteps},
         Function{"expm1", expm1_of, exact<ExprOp::expm1>, 18, 0, kSteps},
         Function{"gelu_erf", gelu_erf_of, exact<ExprOp::gelu_erf>, 41, 7, {0.25f, 0.75f, 4, 13, 14, 18.5f, 18.76f}},
-        Function{"gelu_tanh", gelu_tanh_of, exact<ExprOp::gelu_tanh>, 50, 6, {0.75f, 5, 10, 12.96f}},
-        Function{"mish", mish_of, exact<ExprOp::mish>, 25, 3, kSteps},
+        Function{"gelu_tanh", gelu_tanh_of, exact<ExprOp::gelu_tanh>, 50, 5, {0.75f, 5, 10, 12.96f}},
+        Function{"mish", mish_of, exact<ExprOp::mish>, 25, 2, kSteps},
         Function{"gelu_erf_slope",
                  gelu_erf_slope_of,
                  exact<ExprOp::gelu_erf_slope>,
@@ -279,7 +279,7 @@ INSTANTIATE_TEST_SUITE_P(
                  4,
                  {0.25f, 0.751791524f, 4, 13, 14, 18.5f, 18.76f}},
         Function{"gelu_tanh_slope", gelu_tanh_slope_of, exact<ExprOp::gelu_tanh_slope>, 55, 6, {5, 10, 12.96f}, 1.5e-7},
-        Function{"mish_slope", mish_slope_of, exact<ExprOp::mish_slope>, 30, 7, kSteps, 1.5e-7}),
+        Function{"mish_slope", mish_slope_of, exact<ExprOp::mish_slope>, 30, 6, kSteps, 1.5e-7}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(vector_math_limits, no_probability_leaves_its_range) {
