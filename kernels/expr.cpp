@@ -115,7 +115,7 @@ std::string text_of(const Expr& expr) {
     if (in.op == ExprOp::load) text += str(" in", in.imm);
     if (in.op == ExprOp::constant) text += " " + text_of(in.value);
     if (in.op == ExprOp::index_s32) text += str(" axis ", in.imm);
-    if (is_elementary(in.op) && (in.imm & kNarrowResult) != 0) text += " narrow";
+    if (is_narrow_function(in)) text += " narrow";
     if (in.op == ExprOp::cast) text += str(" ", name_of(static_cast<Dtype>(in.imm)));
     const std::array<uint16_t, 3> operands = {in.a, in.b, in.c};
     for (int k = 0; k < operand_count(in.op); ++k) text += str(" %", operands[static_cast<size_t>(k)]);

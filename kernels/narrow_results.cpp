@@ -32,6 +32,8 @@ bool is_elementary(ExprOp op) {
   }
 }
 
+bool is_narrow_function(const Instr& in) { return is_elementary(in.op) && (in.imm & kNarrowResult) != 0; }
+
 void mark_narrow_results(Problem& loop) {
   std::vector<Instr>& code = loop.back.code;
   std::vector<bool> narrow(code.size(), true);

@@ -12,6 +12,8 @@ inline constexpr int32_t kNarrowResult = 1, kNotPositive = 2;
 
 /// Whether the instruction is an elementary function: one whose accuracy is a choice of the kernel.
 bool is_elementary(ExprOp op);
+/// Whether it is one that need not be computed to the last bit of f32.
+bool is_narrow_function(const Instr& in);
 
 /// Marks the elementary functions of the loop that end in narrow outputs only, on ways that keep the size of a relative
 /// error. Done for each operator alone, before loops are joined, so that fusing changes no result.

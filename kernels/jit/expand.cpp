@@ -39,8 +39,7 @@ class Expander {
   Lanes run() {
     for (size_t i = 0; i < expr_.code.size(); ++i) {
       const Instr& in = expr_.code[i];
-      const bool narrow = is_elementary(in.op) && (in.imm & kNarrowResult) != 0;
-      b_.precision = narrow ? Precision::narrow : Precision::full;
+      b_.precision = is_narrow_function(in) ? Precision::narrow : Precision::full;
       value_[i] = instruction(i, in);
     }
     lanes_.result = expr_.code.empty() ? Value{0} : value_[expr_.result];

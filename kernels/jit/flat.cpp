@@ -32,7 +32,7 @@ struct Part {
   std::shared_ptr<const FlatKernel> plain = nullptr;
   std::shared_ptr<const FlatKernel> streaming = nullptr;  ///< null where the result may stay in the caches
   int64_t together = 0;     ///< elements that streaming stores at once where it joins rows, else 0
-  RowStreams streams = {};  ///< the same as `streaming`
+  RowsAtOnce streams = {};  ///< the same as `streaming`
 };
 
 class FlatLoop {
@@ -58,7 +58,7 @@ class FlatLoop {
       shape.joined = shape.streaming && !aligned;
       if (shape.joined) part.together = JoinedStores::together(target.isa, bits_of(part.flat.out[0].dtype) / 8);
       if (shape.streaming && aligned && !coordinates_)
-        part.streams = RowStreams(p.back, lanes, shape, part.flat.rows[part.flat.last_axis()], target.isa);
+        part.streams = row_streams(p.back, lanes, shape, part.flat.rows[part.flat.last_axis()], target.isa);
       part.flat.fetch_in_turns(lanes, shape);
       if (shape.streaming) part.streaming = kernel(shape);
       parts_.push_back(std::move(part));

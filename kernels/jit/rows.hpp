@@ -10,6 +10,7 @@
 
 #include "kernels/jit/row_kernel.hpp"
 #include "kernels/jit/row_space.hpp"
+#include "kernels/jit/side_by_side.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/thread_scratch.hpp"
 #include "src/base/threads.hpp"
@@ -150,7 +151,7 @@ class Sweep {
   struct Code {
     std::vector<RowView> in, out;
     std::shared_ptr<const FlatKernel> kernel, streaming;
-    std::shared_ptr<const FlatKernel> pairs;  ///< two rows at once; null: never
+    RowsAtOnce pairs;  ///< two; where rows are swept one by one alone, none
   };
   using Codes = std::vector<Code>;  ///< one after the other they cover a row
 

@@ -5,7 +5,6 @@
 #include <array>
 
 #include "kernels/jit/rows.hpp"
-#include "kernels/jit/side_by_side.hpp"
 #include "kernels/transplant.hpp"
 #include "src/base/check.hpp"
 #include "src/base/cpu.hpp"
@@ -121,22 +120,17 @@ Sweep::Code Sweep::code(Isa isa, int64_t first, int64_t length, int vectors, boo
                    .kept = !is_result(view, folds_[k])});
   }
   PT_ASSERT(std::max(in.size(), out.size()) <= kMaxOperands);
-  const auto lanes_of_rows = [&](int rows, RowShape& shape) {
-    SideBySide all(expr_, in, out);
-    for (int64_t row = 0; row < rows; ++row) all.add_vectors(isa, vectors, row);
-    Lanes lanes = all.lanes(isa, shape);
-    for (auto* side : {&shape.in, &shape.out})
-      for (RowOperand& o : *side) o.row_bytes *= rows;
-    return lanes;
-  };
   RowShape shape{.length = length, .vectors = vectors};
   // Rows of sums are read and written once for both. What leaves the caches waits for memory, not for them.
   if (vectors == 1 && !streaming && pairs_rows()) {
-    RowShape both = shape;
-    const Lanes lanes = lanes_of_rows(2, both);
-    code.pairs = std::make_shared<const FlatKernel>(isa, lanes, both, 0);
+    RowShape row = shape;
+    row.in = in;
+    row.out = out;
+    code.pairs = RowsAtOnce(isa, expr_, row, 2);
   }
-  const Lanes lanes = lanes_of_rows(1, shape);
+  SideBySide all(expr_, std::move(in), std::move(out));
+  all.add_vectors(isa, vectors);
+  const Lanes lanes = all.lanes(isa, shape);
   code.kernel = std::make_shared<const FlatKernel>(isa, lanes, shape, 0);
   shape.streaming = true;
   shape.fenced = fenced_;
@@ -156,15 +150,16 @@ bool Sweep::is_unrolled() const {
 bool Sweep::adds_rows(size_t output) const { return folds_[output] != Fold::none && out_[output].steps; }
 
 bool Sweep::adds_rows() const {
-  bool adds = false;
-  for (size_t k = 0; k < out_.size(); ++k) adds = adds || adds_rows(k);
-  return adds;
+  for (size_t k = 0; k < out_.size(); ++k)
+    if (adds_rows(k)) return true;
+  return false;
 }
 
 bool Sweep::pairs_rows() const {
-  bool apart = true;
-  for (size_t k = 0; k < out_.size(); ++k) apart = apart && (adds_rows(k) || out_[k].row != 0);
-  return apart && adds_rows();
+  if (!adds_rows()) return false;
+  for (size_t k = 0; k < out_.size(); ++k)
+    if (!adds_rows(k) && out_[k].row == 0) return false;
+  return true;
 }
 
 Sweep::Codes Sweep::codes(Isa isa, int64_t length, bool streaming) const {
@@ -254,14 +249,9 @@ void Sweep::run(const Tile& tile, const Tile& previous, int64_t block, int64_t r
       out[k] = address(code.out[k]);
       streaming = streaming && (code.out[k].from != RowView::From::out || is_at_cache_line(out[k]));
     }
-    const int64_t paired = code.pairs ? rows / 2 * 2 : 0;
-    if (paired > 0) {
-      (*code.pairs)({in.data(), out.data(), nullptr, paired / 2});
-      for (size_t k = 0; k < code.in.size(); ++k)
-        in[k] = static_cast<const std::byte*>(in[k]) + paired * code.in[k].row;
-      for (size_t k = 0; k < code.out.size(); ++k) out[k] = static_cast<std::byte*>(out[k]) + paired * code.out[k].row;
-    }
-    if (paired < rows) (*(streaming ? code.streaming : code.kernel))({in.data(), out.data(), nullptr, rows - paired});
+    RowCall call{in.data(), out.data(), nullptr, rows};
+    code.pairs.run(call, {in.data(), code.in.size()}, {out.data(), code.out.size()});
+    if (call.rows > 0) (*(streaming ? code.streaming : code.kernel))(call);
   }
 }
 

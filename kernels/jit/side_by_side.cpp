@@ -3,6 +3,7 @@
 #include "kernels/jit/side_by_side.hpp"
 
 #include "kernels/jit/expand.hpp"
+#include "kernels/jit/flat_parts.hpp"
 #include "kernels/transplant.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
@@ -136,24 +137,44 @@ Lanes SideBySide::lanes(Isa isa, RowShape& shape) {
   return isa == Isa::avx512 ? with_packed_stores(lanes, shape) : lanes;
 }
 
+RowsAtOnce::RowsAtOnce(Isa isa, const Expr& expr, RowShape shape, int rows) : rows_(rows) {
+  for (const RowOperand& o : shape.in) in_bytes_.push_back(o.row_bytes);
+  for (const RowOperand& o : shape.out) out_bytes_.push_back(o.row_bytes);
+  SideBySide all(expr, shape.in, shape.out);
+  for (int64_t row = 0; row < rows; ++row) all.add_vectors(isa, shape.vectors, row);
+  const Lanes code = all.lanes(isa, shape);
+  for (auto* side : {&shape.in, &shape.out})
+    for (RowOperand& o : *side) o.row_bytes *= rows;
+  kernel_ = std::make_shared<const FlatKernel>(isa, code, shape, 0);
+}
+
+void RowsAtOnce::run(RowCall& call, std::span<const void*> in, std::span<void*> out) const {
+  if (!kernel_ || call.rows < rows_) return;
+  RowCall part = call;
+  part.rows = call.rows / rows_;
+  (*kernel_)(part);
+  const int64_t taken = part.rows * rows_;
+  for (size_t k = 0; k < in.size(); ++k) in[k] = static_cast<const std::byte*>(in[k]) + taken * in_bytes_[k];
+  for (size_t k = 0; k < out.size(); ++k) out[k] = static_cast<std::byte*>(out[k]) + taken * out_bytes_[k];
+  call.rows -= taken;
+}
+
 namespace {
 
+constexpr int kStreams = 4;
 constexpr size_t kMostOperations = 32;   ///< constants counted; where there are more, memory does not matter
 constexpr size_t kLeastOperations = 24;  ///< the same; fewer leave room for those of the next vector anyway
 constexpr int64_t kLeastApart = 2048;    ///< bytes from row to row
 
 }  // namespace
 
-RowStreams::RowStreams(const Expr& expr, const Lanes& lanes, RowShape shape, int64_t rows, Isa isa) {
+RowsAtOnce row_streams(const Expr& expr, const Lanes& lanes, RowShape shape, int64_t rows, Isa isa) {
   int64_t apart = 0;
   for (const auto* side : {&shape.in, &shape.out})
     for (const RowOperand& o : *side) apart = std::max(apart, o.row_bytes);
   const bool moves = std::ranges::all_of(shape.out, [](const RowOperand& o) { return o.row_bytes != 0; });
-  if (lanes.code.size() > kMostOperations || rows < kStreams || apart < kLeastApart || !moves) return;
-  if (apart * kStreams > INT32_MAX) return;
-
-  for (const RowOperand& o : shape.in) in_bytes_.push_back(o.row_bytes);
-  for (const RowOperand& o : shape.out) out_bytes_.push_back(o.row_bytes);
+  if (lanes.code.size() > kMostOperations || rows < kStreams || apart < kLeastApart || !moves) return {};
+  if (apart * kStreams > INT32_MAX) return {};
 
   // Each goes on by a whole cache line of results.
   for (const RowOperand& o : shape.out)
@@ -161,30 +182,12 @@ RowStreams::RowStreams(const Expr& expr, const Lanes& lanes, RowShape shape, int
   if (shape.length % (int64_t{lanes_of(isa)} * shape.vectors) != 0) shape.vectors = 1;
   shape.prefetch = 0;  // what the next rows read at the same place
   for (RowOperand& o : shape.in) o.ahead = static_cast<int>(o.row_bytes * kStreams);
-  SideBySide all(expr, shape.in, shape.out);
-  for (int64_t row = 0; row < kStreams; ++row) all.add_vectors(isa, shape.vectors, row);
-  const Lanes code = all.lanes(isa, shape);
-  for (auto* side : {&shape.in, &shape.out})
-    for (RowOperand& o : *side) o.row_bytes *= kStreams;
-  kernel_ = std::make_shared<const FlatKernel>(isa, code, shape, 0);
-}
-
-void RowStreams::run(RowCall& call, std::span<const void*> in, std::span<void*> out) const {
-  if (!kernel_) return;
-  const int64_t taken = call.rows / kStreams * kStreams;
-  if (taken == 0) return;
-  RowCall part = call;
-  part.rows = taken / kStreams;
-  (*kernel_)(part);
-  for (size_t k = 0; k < in.size(); ++k) in[k] = static_cast<const std::byte*>(in[k]) + taken * in_bytes_[k];
-  for (size_t k = 0; k < out.size(); ++k) out[k] = static_cast<std::byte*>(out[k]) + taken * out_bytes_[k];
-  call.rows -= taken;
+  return {isa, expr, shape, kStreams};
 }
 
 Lanes two_vectors(const Expr& expr, const Lanes& lanes, RowShape& shape, Isa isa) {
-  const bool finds_index = std::ranges::any_of(lanes.code, [](const Lane& lane) { return lane.op == LaneOp::index; });
   const bool folds = std::ranges::any_of(shape.out, [](const RowOperand& o) { return o.fold != Fold::none; });
-  if (isa != Isa::avx512 || lanes.code.size() < kLeastOperations || finds_index || folds) return lanes;
+  if (isa != Isa::avx512 || lanes.code.size() < kLeastOperations || reads_coordinates(expr) || folds) return lanes;
   if (shape.vectors > 1 || shape.joined || shape.length % (2 * lanes_of(isa)) != 0) return lanes;
   shape.vectors = 2;
   for (RowOperand& o : shape.in)

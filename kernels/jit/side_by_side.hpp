@@ -47,22 +47,25 @@ class SideBySide {
 /// computed that each would wait for itself: the processor looks only so far ahead. `shape` becomes that code's.
 Lanes two_vectors(const Expr& expr, const Lanes& lanes, RowShape& shape, Isa isa);
 
-/// Rows of a loop that streams, four at once: one stream alone leaves much of a core's bandwidth unused.
-class RowStreams {
+/// Some rows of a loop at once.
+class RowsAtOnce {
  public:
-  RowStreams() = default;
-  /// Of the kernel with `expr`, `lanes` and `shape`, for `rows` rows along a call; takes none where so much is computed
-  /// that memory does not matter.
-  RowStreams(const Expr& expr, const Lanes& lanes, RowShape shape, int64_t rows, Isa isa);
+  RowsAtOnce() = default;
+  /// Of the kernel with `expr` and the `shape` of one row, `rows` at once.
+  RowsAtOnce(Isa isa, const Expr& expr, RowShape shape, int rows);
 
-  /// Runs the first of call.rows, as many as it takes; `call`, with its addresses `in` and `out`, then is about the
-  /// others.
+  /// Runs the first of call.rows, as many as it takes, if any; `call`, with its addresses `in` and `out`, then is about
+  /// the others.
   void run(RowCall& call, std::span<const void*> in, std::span<void*> out) const;
 
  private:
-  static constexpr int64_t kStreams = 4;
   std::shared_ptr<const FlatKernel> kernel_;
+  int64_t rows_ = 0;
   std::vector<int64_t> in_bytes_, out_bytes_;  ///< from row to row
 };
+
+/// Of a loop that streams, with `expr`, `lanes` and `shape` and `rows` rows along a call, four: one stream alone leaves
+/// much of a core's bandwidth unused. None where so much is computed that memory does not matter.
+RowsAtOnce row_streams(const Expr& expr, const Lanes& lanes, RowShape shape, int64_t rows, Isa isa);
 
 }  // namespace partita::jit
