@@ -128,8 +128,14 @@ PoolCode::Held PoolCode::held(const std::vector<int32_t>& numbers) {
   return Held(Zmm(holder(k).getIdx()));
 }
 
-void PoolCode::advance_streams() {
-  for (size_t k = 0; k < steps_.size(); ++k) advance(slot(k), steps_[k]);
+Xbyak::Address PoolCode::words(const std::vector<int32_t>& each) {
+  std::vector<int32_t> pairs;
+  for (size_t l = 0; l < each.size(); l += 2) pairs.push_back((each[l] & 0xffff) | each[l + 1] << 16);
+  return pattern(pairs);
+}
+
+void PoolCode::advance_streams(size_t first, size_t end) {
+  for (size_t k = first; k < end; ++k) advance(slot(k), steps_[k]);
 }
 
 void PoolCode::emit_gradient(Body& front, const Xmm& gradient, const Load& load) {
@@ -155,15 +161,14 @@ void PoolCode::load_elements(const Xmm& dst, const PoolOperand& o, bool repeats,
   load(dst, o.dtype, Walk::next, at, count);
 }
 
-bool PoolCode::inside_row(int64_t first) const {
+bool PoolCode::inside_row(int64_t first, int64_t windows) const {
   const int64_t stride = p_.g.strides[2], cell = first * stride - p_.g.pads_begin[2];
-  return cell >= 0 && cell + p_.span(2) - 1 + lanes() * stride <= p_.g.src[2];
+  return cell >= 0 && cell + p_.span(2) - 1 + windows * stride <= p_.g.src[2];
 }
 
-/// Of each window from `first` on: whether its tap is none of the row's cells.
-std::vector<bool> PoolCode::outside_row(int64_t tap, int64_t first) const {
+std::vector<bool> PoolCode::outside_row(int64_t tap, int64_t first, int64_t windows) const {
   std::vector<bool> outside;
-  for (int64_t window = first; window < first + lanes(); ++window) {
+  for (int64_t window = first; window < first + windows; ++window) {
     const int64_t cell = window * p_.g.strides[2] + tap * p_.g.dilations[2] - p_.g.pads_begin[2];
     outside.push_back(cell < 0 || cell >= p_.g.src[2]);
   }
@@ -178,7 +183,7 @@ void PoolCode::load_pairs(const Xmm& pairs, size_t stream, int64_t displacement,
   mov(rdx, slot(stream));
   const RegExp at = rdx + static_cast<int>(displacement) + r9 * 2 + static_cast<int>(away * 2);
   if (ahead) fetch(at);
-  inside_row(first) ? load_bytes(pairs, 4, at, lanes()) : load_halves_between(pairs, at, part(0), part(p_.g.src[2]));
+  inside_row(first, lanes()) ? load_bytes(pairs, 4, at, lanes()) : load_halves_between(pairs, at, part(0), part(p_.g.src[2]));
 }
 
 /// Source cells are loaded from the first window's on; without masks, where it lies before the row, from the row's
@@ -187,7 +192,7 @@ void PoolCode::load_row_tap(size_t stream, int64_t displacement, int64_t tap, in
   const PoolGeometry& g = p_.g;
   const PoolOperand& source = p_.in[0];
   const int64_t stride = g.strides[2], away = tap * g.dilations[2] - g.pads_begin[2];  // of the first window's cell
-  const bool inside = inside_row(first), in_place = inside || wide();
+  const bool inside = inside_row(first, lanes()), in_place = inside || wide();
   // Of two neighbours the second one is, one cell further, in what the first one brought. Loads of AVX2 are changed.
   const bool is_second = in_place && stride == 2 && g.dilations[2] == 1 && tap % 2 == 1, brought = wide() && is_second;
   const int64_t begin = first * stride + away - (brought ? 1 : 0);  // of what is loaded
@@ -202,7 +207,7 @@ void PoolCode::load_row_tap(size_t stream, int64_t displacement, int64_t tap, in
     const auto part = [&](int64_t place) { return static_cast<int>(std::clamp<int64_t>(place - from, 0, count)); };
     return std::pair(part(outside), part(end));
   };
-  const auto exclude = [&] { set_lanes(vec(kTap), outside_row(tap, first), std::bit_cast<int32_t>(kLowest)); };
+  const auto exclude = [&] { set_lanes(vec(kTap), outside_row(tap, first, lanes()), std::bit_cast<int32_t>(kLowest)); };
   mov(rdx, slot(stream));
   if (in_place && stride == 2 && source.dtype == Dtype::bf16 && source.x != 0) {
     // Each lane is a tap and, in its upper half, the cell behind it.

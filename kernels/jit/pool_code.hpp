@@ -33,7 +33,8 @@ class PoolCode : protected Emitter {
   /// Streams advance by `step` bytes; they are numbered from 0 on.
   void add_stream(int64_t step) { steps_.push_back(step); }
   Xbyak::Address slot(size_t stream) { return qword[rsp + 8 * static_cast<int>(stream)]; }
-  void advance_streams();
+  void advance_streams() { advance_streams(0, steps_.size()); }
+  void advance_streams(size_t first, size_t end);
   /// Vectors that the frame has room for; to be said before anything is emitted.
   void keep_vectors(int count) { kept_vectors_ = count; }
   /// The steps' own registers behind those of the expressions, and the number of the first one; to be said before
@@ -92,12 +93,9 @@ class PoolCode : protected Emitter {
   /// stride. `ahead`: fetches what follows. Taps of a row come in ascending order, from 0 on. Uses row_tap_registers()
   /// from search_registers() + 1 on.
   void load_row_tap(size_t stream, int64_t displacement, int64_t tap, int64_t first, bool ahead);
-  bool inside_row(int64_t first) const;
-  /// The source row of a row of taps: how many bytes it starts behind where the stream is.
-  using PlaceRow = std::function<int64_t(int64_t row)>;
-  /// find_row_maximum with tap_numbers, but vec(kBest) may be something else.
-  void find_row_winner(const Xbyak::Xmm& winner, const Taps& rows, int64_t first, size_t stream,
-                       const PlaceRow& displacement);
+  bool inside_row(int64_t first, int64_t windows) const;
+  /// Of each of so many windows from `first` on: whether its tap is none of the row's cells.
+  std::vector<bool> outside_row(int64_t tap, int64_t first, int64_t windows) const;
   int row_tap_registers() const { return wide() ? static_cast<int>(kMostStride) : 1; }
   /// Whether no window before this one read the tap.
   bool new_tap(int64_t row, int64_t tap) const {
@@ -131,6 +129,19 @@ class PoolCode : protected Emitter {
     return std::vector<int32_t>(static_cast<size_t>(lanes()), static_cast<int32_t>(number));
   }
 
+  /// Floats of 16 bits are in the order of integers once those with a sign are counted from zero downwards, NaN beyond
+  /// the infinities. Both zeros become 0. `signs` holds 0x8000.
+  void count_from_zero(const Xbyak::Zmm& elements, const Xbyak::Zmm& signs);
+  int64_t counted_infinity() const { return p_.in[0].dtype == Dtype::bf16 ? 0x7f80 : 0x7c00; }
+  /// Changes `elements`, as they come from memory, to find those above 0, infinity among them; the others are -1 and
+  /// counted_infinity().
+  void find_positive(const Xbyak::Opmask& positive, const Xbyak::Zmm& elements, const Xbyak::Operand& minus_one,
+                     const Xbyak::Operand& infinity);
+  /// A number of 16 bits for each half of a lane.
+  static constexpr int kWords = 32;
+  Xbyak::Address words(const std::vector<int32_t>& each);
+  Xbyak::Address words(int64_t each) { return words(std::vector<int32_t>(kWords, static_cast<int32_t>(each))); }
+
   static constexpr float kLowest = -std::numeric_limits<float>::infinity();
   static constexpr int kLeastRegisters = 4;  ///< of an expression
   static constexpr int kMostTaken = 16;      ///< by the steps, so that both expressions have room
@@ -157,17 +168,8 @@ class PoolCode : protected Emitter {
                          const std::function<void()>& tables);
   /// Two neighbours a lane, from the tap of the windows from `first` on.
   void load_pairs(const Xbyak::Xmm& pairs, size_t stream, int64_t displacement, int64_t tap, int64_t first, bool ahead);
-  std::vector<bool> outside_row(int64_t tap, int64_t first) const;
   bool searched_in_halves(const Group& group, int vector) const;
   void search_halves(int winners, const Taps& taps, const PlaceTap& place);
-  /// Whether neighbours along x are searched as integers, two of them loaded as a lane.
-  bool searched_in_pairs() const;
-  void search_pairs(const Xbyak::Xmm& winner, const Taps& rows, int64_t first, size_t stream,
-                    const PlaceRow& displacement);
-  void count_from_zero(const Xbyak::Zmm& halves, const Xbyak::Zmm& signs);
-  int64_t counted_infinity() const;
-  /// A number of 16 bits, twice a lane.
-  Xbyak::Address halves(int64_t number) { return pattern(everywhere((number & 0xffff) * 0x10001)); }
   /// What a search takes the taps for: numbers, or numbers and NaN.
   enum class Taken : uint8_t { numbers, any };
   void search(const Xbyak::Xmm& winner, const Taps& taps, bool started, Taken taken, const LoadTap& load_tap,

@@ -130,7 +130,7 @@ void IndexKernel::emit_rows(Body& back) {
 
 /// A whole vector of windows that have all their taps, and not the row's last.
 bool IndexKernel::alike(int64_t vector) const {
-  return inside_row(vector * lanes()) && (vector + 1) * lanes() < p_.g.dst[2];
+  return inside_row(vector * lanes(), lanes()) && (vector + 1) * lanes() < p_.g.dst[2];
 }
 
 /// Vectors that are alike are a loop, two at a time where they are stored so.

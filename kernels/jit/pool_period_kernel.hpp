@@ -16,6 +16,7 @@ struct PeriodPart {
   int64_t first_cell = 0, end_cell = 0;  ///< of its cells
   int64_t first_back = 0, end_back = 0;  ///< windows so many periods before
   bool window() const { return first_tap < end_tap; }
+  bool cells() const { return first_cell < end_cell; }
   friend bool operator==(const PeriodPart&, const PeriodPart&) = default;
 };
 

@@ -46,7 +46,7 @@ PlanePeriodPool::PlanePeriodPool(const Problem& problem, const Target& target, c
       threads_(std::max(1, target.threads)),
       margin_(PlanePeriodKernel::windows_before(p_, target.isa) * 4),
       row_bytes_(aligned(PlanePeriodKernel::windows_of_row(p_, target.isa) * 8)),
-      kept_(threads_, p_.reach(1) * row_bytes_),
+      kept_(threads_, (PlanePeriodKernel::kept_rows(p_) + PlanePeriodKernel::shared_rows(p_)) * row_bytes_),
       folds_(problem, p_, target, p_.g.batch * p_.g.channels * p_.g.src[0], kept_.bytes()) {
   kernel_ = std::make_unique<const PlanePeriodKernel>(target.isa, p_, problem, 0);
   if (exceeds_cache(problem) && p_.streamed_piece() > 0)
@@ -63,7 +63,7 @@ void PlanePeriodPool::run_all(const RunArgs& args, std::atomic<int64_t>* found) 
   const bool streaming = streaming_ && outputs_aligned(args);
   const auto part = [&](int64_t begin, int64_t end, int number) {
     const PoolFolds::Part folds(folds_, args, number);
-    const int64_t bytes = p_.reach(1) * row_bytes_;
+    const int64_t bytes = PlanePeriodKernel::kept_rows(p_) * row_bytes_;
     std::byte* kept = kept_.share(args.scratch, number);
     std::array<int32_t, kMostLanes> counts{};
     fill_words(kept, bytes, int32_t{-1});
@@ -97,7 +97,10 @@ void PlanePeriodPool::run(const RunArgs& args, const PlanePeriodKernel& kernel, 
   std::ranges::for_each(p_.front_in, add);
   std::ranges::for_each(p_.back_in, add);
   for (size_t o = 0; o < p_.out.size(); ++o) addresses[count++] = p_.out[o].at(args.out[o], n, c, z, 0, 0);
-  for (int64_t back = 0; back < p_.reach(1); ++back) addresses[count++] = kept + back * row_bytes_ + margin_;
+  const int64_t rows = PlanePeriodKernel::kept_rows(p_);
+  for (int64_t row = 0; row < rows; ++row) addresses[count++] = kept + row * row_bytes_ + margin_;
+  for (int64_t row = 0; row < PlanePeriodKernel::shared_rows(p_); ++row)
+    addresses[count++] = kept + (rows + row) * row_bytes_;
   kernel({addresses.data(), counts});
 }
 

@@ -20,8 +20,6 @@ using Xbyak::Zmm;
 /// Where no tap was NaN. Each comparison under a mask waits for the one before it, so taps take turns.
 const std::array<Xbyak::Opmask, 2> kNumbers = {Xbyak::util::k3, Xbyak::util::k4};
 
-constexpr int64_t kMostPairedTaps = 0x10000;  ///< whose numbers half a lane holds
-
 }  // namespace
 
 /// AVX-512: as if there were no NaN, which takes fewer instructions, and where there was one, anew.
@@ -74,7 +72,7 @@ void PoolCode::find_row_maximum(const Xmm& winner, const Taps& rows, int64_t fir
                                 const TapNames& names, bool has_nan) {
   const PoolGeometry& g = p_.g;
   const Taps taps{rows.first_row, rows.end_row, 0, g.kernel[2]};
-  if (inside_row(first)) return find_maximum(winner, taps, nullptr, load_tap, names, has_nan);
+  if (inside_row(first, lanes())) return find_maximum(winner, taps, nullptr, load_tap, names, has_nan);
   std::vector<int32_t> numbers;
   for (int64_t w = first; w < first + lanes(); ++w) {
     const int64_t tap = w < g.dst[2] ? g.taps(2, w).begin : 0;
@@ -85,21 +83,6 @@ void PoolCode::find_row_maximum(const Xmm& winner, const Taps& rows, int64_t fir
     broadcast_bits(vec(kBest), std::bit_cast<int32_t>(kLowest));
   };
   find_maximum(winner, taps, start, load_tap, names, has_nan);
-}
-
-void PoolCode::find_row_winner(const Xmm& winner, const Taps& rows, int64_t first, size_t stream,
-                               const PlaceRow& displacement) {
-  Xbyak::Label done;
-  const bool pairs = searched_in_pairs();
-  if (pairs) {
-    search_pairs(winner, rows, first, stream, displacement);
-    jz(done, T_NEAR);
-  }
-  const auto load = [&](int64_t row, int64_t tap) {
-    load_row_tap(stream, displacement(row), tap, first, !pairs && new_tap(row, tap));
-  };
-  find_row_maximum(winner, rows, first, load, tap_numbers(), pairs);
-  L(done);
 }
 
 /// Of zeros with either sign the first one stays.
@@ -148,19 +131,23 @@ void PoolCode::find_winners(int winners, const Group& group, const Taps& taps, c
   }
 }
 
-/// Floats of 16 bits are in the order of integers once those with a sign are counted from zero downwards, NaN beyond
-/// the infinities. Both zeros become 0. `signs` holds 0x8000.
-void PoolCode::count_from_zero(const Zmm& halves, const Zmm& signs) {
-  vpmovw2m(k1, halves);
-  vpsubw(halves | k1, signs, halves);
+void PoolCode::count_from_zero(const Zmm& elements, const Zmm& signs) {
+  vpmovw2m(k1, elements);
+  vpsubw(elements | k1, signs, elements);
 }
 
-int64_t PoolCode::counted_infinity() const { return p_.in[0].dtype == Dtype::bf16 ? 0x7f80 : 0x7c00; }
+/// As integers they are 1 to infinity.
+void PoolCode::find_positive(const Xbyak::Opmask& positive, const Zmm& elements, const Xbyak::Operand& minus_one,
+                             const Xbyak::Operand& infinity) {
+  constexpr uint8_t kBelow = 1;
+  vpaddw(elements, elements, minus_one);
+  vpcmpuw(positive, elements, infinity, kBelow);
+}
 
 /// The zero flag tells that there was no NaN.
 void PoolCode::search_halves(int winners, const Taps& taps, const PlaceTap& place) {
   const Zmm best(kBest), tap(kTap), least(kRowBest), winner(winners), further(winners + 1);
-  vmovdqu16(further, halves(0x8000));
+  vmovdqu16(further, words(0x8000));
   bool first = true;
   for (int64_t row = taps.first_row; row < taps.end_row; ++row)
     for (int64_t column = taps.first; column < taps.end; ++column) {
@@ -168,7 +155,7 @@ void PoolCode::search_halves(int winners, const Taps& taps, const PlaceTap& plac
       if (new_tap(row, column)) fetch(at);
       vmovdqu16(tap, ptr[at]);
       count_from_zero(tap, further);
-      const auto number = halves(row * p_.g.kernel[2] + column);
+      const auto number = words(row * p_.g.kernel[2] + column);
       if (first) {
         vmovdqa32(best, tap);
         vmovdqa32(least, tap);
@@ -182,55 +169,12 @@ void PoolCode::search_halves(int winners, const Taps& taps, const PlaceTap& plac
       }
       first = false;
     }
-  vmovdqu16(tap, halves(-counted_infinity()));
-  vpcmpgtw(k1, best, halves(counted_infinity()));
+  vmovdqu16(tap, words(-counted_infinity()));
+  vpcmpgtw(k1, best, words(counted_infinity()));
   vpcmpgtw(k2, tap, least);
   vextracti64x4(Ymm(winners + 1), winner, 1);
   vpmovzxwd(further, Ymm(winners + 1));
   vpmovzxwd(winner, Ymm(winners));
-  kortestd(k1, k2);
-}
-
-bool PoolCode::searched_in_pairs() const {
-  const PoolOperand& source = p_.in[0];
-  const PoolGeometry& g = p_.g;
-  return wide() && bits_of(source.dtype) == 16 && source.x == 2 && g.strides[2] == 2 && g.dilations[2] == 1 &&
-         g.kernel[1] * g.kernel[2] < kMostPairedTaps;
-}
-
-/// A tap's upper half is what it counts from zero, the lower one falls from tap to tap: the largest is the winner. The
-/// zero flag tells that there was no NaN, also beside the taps.
-void PoolCode::search_pairs(const Xmm& winner, const Taps& rows, int64_t first, size_t stream,
-                            const PlaceRow& displacement) {
-  const Zmm best(kBest), tap(kTap), least(kRowBest), signs(kRowWinner), upper(winner.getIdx());
-  const Zmm pairs(search_registers() + 1);
-  const bool inside = inside_row(first);
-  vmovdqu16(signs, halves(0x8000));
-  vmovdqu32(upper, pattern(everywhere(0xffff0000u)));
-  bool any = false;
-  for (int64_t row = rows.first_row; row < rows.end_row; ++row)
-    for (int64_t column = 0; column < p_.g.kernel[2]; ++column) {
-      const auto later = held(everywhere(kMostPairedTaps - 1 - (row * p_.g.kernel[2] + column)));
-      const Zmm to = any ? tap : best;
-      if (column % 2 == 0) {
-        load_pairs(pairs, stream, displacement(row), column, first, new_tap(row, column));
-        count_from_zero(pairs, signs);
-        any ? vpminsw(least, least, pairs) : vmovdqa32(least, pairs);
-        vpslld(to, pairs, 16);
-        vpord(to, to, later);
-      } else {
-        constexpr uint8_t kBothOrThird = 0xea;
-        vmovdqa32(to, pairs);
-        vpternlogd(to, upper, later, kBothOrThird);
-      }
-      if (!inside) set_lanes(to, outside_row(column, first), std::numeric_limits<int32_t>::min());
-      if (any) vpmaxsd(best, best, tap);
-      any = true;
-    }
-  vmovdqu16(tap, halves(-counted_infinity()));
-  vpcmpgtd(k1, best, pattern(everywhere(counted_infinity() << 16 | 0xffff)));
-  vpcmpgtw(k2, tap, least);
-  vpandnd(upper, best, pattern(everywhere(kMostPairedTaps - 1)));
   kortestd(k1, k2);
 }
 

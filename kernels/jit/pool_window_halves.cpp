@@ -5,12 +5,9 @@
 #include "kernels/jit/pool_window_halves.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
-#include <optional>
 
 #include "kernels/jit/channel_groups.hpp"
-#include "kernels/needless_casts.hpp"
 #include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
 
@@ -20,9 +17,7 @@ namespace {
 using Xbyak::RegExp;
 using Xbyak::Zmm;
 
-constexpr int kElements = 32;  ///< of a vector
 constexpr int64_t kMostTaps = 64, kMostWidth = 4;
-constexpr uint8_t kBelow = 1;  ///< predicate of vpcmpuw
 /// Vectors: of the search the best tap, a tap, the least one, and for a moment a number; then what it finds, constants,
 /// the source cells of a row, and winners and gradients of each vector of cells.
 const Zmm kLargest(0), kNext(1), kLeast(2), kNumber(3), kWinner(4), kGradient(5), kSigns(6), kMinusOne(7), kInfinity(8),
@@ -30,38 +25,10 @@ const Zmm kLargest(0), kNext(1), kLeast(2), kNumber(3), kWinner(4), kGradient(5)
 constexpr int kCells = 12, kWinners = 16, kGradients = 20, kKept = 24;
 const Xbyak::Opmask kChosen = Xbyak::util::k3;
 
-int64_t infinity_of(Dtype dtype) { return dtype == Dtype::bf16 ? 0x7f80 : 0x7c00; }
-
 }  // namespace
-
-/// Every result is the skeleton's value behind selects that have zero in its place unless an operand is positive.
-bool WindowHalvesKernel::chooses(const PoolPlan& p, const Problem& problem, std::vector<Condition>& results) {
-  const Expr back =
-      without_needless_casts(p.back, problem, /*bf16_drops_denormals=*/true, /*skeleton_is_rounded=*/true);
-  std::vector<std::optional<Condition>> value(back.code.size());
-  results.assign(p.out.size(), {});
-  const auto is_zero = [&](uint16_t k) {
-    return back.code[k].op == ExprOp::constant && back.code[k].value == 0 && !std::signbit(back.code[k].value);
-  };
-  for (size_t i = 0; i < back.code.size(); ++i) {
-    const Instr& in = back.code[i];
-    if (in.op == ExprOp::skeleton) value[i] = Condition{};
-    if (in.op == ExprOp::select && value[in.b] && is_zero(in.c)) {
-      const Instr& condition = back.code[in.a];
-      if (condition.op != ExprOp::gt || back.code[condition.a].op != ExprOp::load || !is_zero(condition.b)) continue;
-      value[i] = value[in.b];
-      value[i]->push_back(back.code[condition.a].imm);
-    }
-    if (!writes(in.op)) continue;
-    if ((in.op != ExprOp::store && in.op != ExprOp::fold_sum) || !value[in.a]) return false;
-    results[static_cast<size_t>(in.imm)] = *value[in.a];
-  }
-  return true;
-}
 
 bool WindowHalvesKernel::fits(const PoolPlan& p, const Problem& problem, Isa isa) {
   constexpr int kGradientPort = 1;
-  std::vector<Condition> results;
   if (isa != Isa::avx512 || !p.maximum || p.indices >= 0 || !problem.front.empty()) return false;
   const bool along_x = WindowKernel::along_x(p);
   if (p.tap_rows() * p.g.kernel[2] > kMostTaps) return false;
@@ -73,12 +40,14 @@ bool WindowHalvesKernel::fits(const PoolPlan& p, const Problem& problem, Isa isa
   return folds_of(p.out) <= 1 && is_like(p.in[0]) && is_like(p.in[kGradientPort]) &&
          std::ranges::all_of(p.out, is_result) &&
          std::ranges::all_of(p.back_in, [&](int k) { return is_like(p.in[static_cast<size_t>(k)]); }) &&
-         chooses(p, problem, results);
+         choices_of(p, problem).has_value();
 }
 
 WindowHalvesKernel::WindowHalvesKernel(const PoolPlan& plan, const Problem& problem, const WindowStores& stores)
-    : PoolCode(Isa::avx512, plan), streaming_(stores.piece > 0), along_x_(WindowKernel::along_x(plan)) {
-  chooses(plan, problem, results_);
+    : PoolCode(Isa::avx512, plan),
+      streaming_(stores.piece > 0),
+      along_x_(WindowKernel::along_x(plan)),
+      results_(choices_of(plan, problem).value()) {
   if (stores.piece > 0 && stores.piece < kCacheLine) stream_in_pieces(stores.piece);
   if (streaming_ && WindowKernel::reads_few_rows(p_)) fetch_in_turns();
   const auto add = [&](const PoolOperand& o, bool cells) {
@@ -97,13 +66,13 @@ WindowHalvesKernel::WindowHalvesKernel(const PoolPlan& plan, const Problem& prob
 void WindowHalvesKernel::emit_steps() {
   vmovdqu16(kSigns, words(0x8000));
   vmovdqu16(kMinusOne, words(0xffff));
-  vmovdqu16(kInfinity, words(infinity_of(p_.in[0].dtype)));
+  vmovdqu16(kInfinity, words(counted_infinity()));
   vmovdqu16(kNan, words(0x7fff));
   Xbyak::Label step;
   mov(r8, ptr[rdi + offsetof(WindowCall, steps)]);
   align(16);
   L(step);
-  emit_channel_groups(*this, along_x_ ? p_.g.dst[2] : p_.g.channels, 1, kElements, [&](int, int count) {
+  emit_channel_groups(*this, along_x_ ? p_.g.dst[2] : p_.g.channels, 1, kWords, [&](int, int count) {
     if (along_x_) imul(r9, rcx, static_cast<int>(width()));
     find_winners(count);
     load_gradients(count);
@@ -124,7 +93,7 @@ void WindowHalvesKernel::find_winners(int count) {
   Xbyak::Label done;
   search(count, false);
   vpcmpgtw(k1, kLargest, kInfinity);
-  vmovdqu16(kNext, words(-infinity_of(p_.in[0].dtype)));
+  vmovdqu16(kNext, words(-counted_infinity()));
   vpcmpgtw(k2, kNext, kLeast);
   kortestd(k1, k2);
   jz(done, T_NEAR);
@@ -171,8 +140,7 @@ void WindowHalvesKernel::load_source(const Zmm& cells, int64_t row, int64_t cell
     vpandd(kNumber, cells, kNan);  // the size
     vpcmpgtw(k2, kNumber, kInfinity);
   }
-  vpmovw2m(k1, cells);
-  vpsubw(cells | k1, kSigns, cells);
+  count_from_zero(cells, kSigns);
   if (has_nan) vmovdqu16(cells | k2, kNan);
 }
 
@@ -180,10 +148,10 @@ void WindowHalvesKernel::load_source(const Zmm& cells, int64_t row, int64_t cell
 void WindowHalvesKernel::pick_tap(int64_t tap) {
   std::vector<int32_t> places;
   uint32_t later = 0;
-  for (int64_t window = 0; window < kElements; ++window) {
+  for (int64_t window = 0; window < kWords; ++window) {
     const int64_t place = window * width() + tap;
-    places.push_back(static_cast<int32_t>(place % (2 * kElements)));
-    if (place >= 2 * kElements) later |= 1u << window;
+    places.push_back(static_cast<int32_t>(place % (2 * kWords)));
+    if (place >= 2 * kWords) later |= 1u << window;
   }
   const auto pick = [&](const Zmm& to, int pair) {
     vmovdqa32(to, Zmm(kCells + pair));
@@ -218,7 +186,7 @@ void WindowHalvesKernel::load_gradients(int count) {
 void WindowHalvesKernel::spread() {
   for (int64_t cell = 0; cell < width(); ++cell) {
     std::vector<int32_t> windows;
-    for (int64_t l = 0; l < kElements; ++l) windows.push_back(static_cast<int32_t>((cell * kElements + l) / width()));
+    for (int64_t l = 0; l < kWords; ++l) windows.push_back(static_cast<int32_t>((cell * kWords + l) / width()));
     vmovdqu16(kNumber, words(windows));
     vpermw(Zmm(kWinners + static_cast<int>(cell)), kNumber, kWinner);
     vpermw(Zmm(kGradients + static_cast<int>(cell)), kNumber, kGradient);
@@ -234,15 +202,15 @@ void WindowHalvesKernel::emit_cells(int64_t row, int64_t cell, int count) {
       continue;
     }
     mov(rdx, slot(out_stream(row, k)));
-    store_words(kNext, cells_at(p_.out[k], cell), count, streaming_ && (along_x_ || count == kElements));
+    store_words(kNext, cells_at(p_.out[k], cell), count, streaming_ && (along_x_ || count == kWords));
   }
 }
 
 /// kNext = the gradients of the cells that are winners and fulfil the condition.
-void WindowHalvesKernel::choose(const Condition& condition, int64_t row, int64_t cell, int count) {
+void WindowHalvesKernel::choose(const PoolChoice& condition, int64_t row, int64_t cell, int count) {
   std::vector<int32_t> taps;
-  for (int64_t l = 0; l < kElements; ++l)
-    taps.push_back(static_cast<int32_t>(tap_number(row, along_x_ ? (cell * kElements + l) % width() : cell)));
+  for (int64_t l = 0; l < kWords; ++l)
+    taps.push_back(static_cast<int32_t>(tap_number(row, along_x_ ? (cell * kWords + l) % width() : cell)));
   const int c = static_cast<int>(cell);
   vpcmpeqw(kChosen, spreads() ? Zmm(kWinners + c) : kWinner, words(taps));
   for (int operand : condition) {
@@ -252,9 +220,7 @@ void WindowHalvesKernel::choose(const Condition& condition, int64_t row, int64_t
     const RegExp at = cells_at(o, cell);
     if (operand != 0) fetch(at, WindowKernel::fetched_behind(p_, o));  // the source has been read already
     load_words(kNext, at, count);
-    // Positive numbers, infinity among them, are integers from 1 on.
-    vpaddw(kNext, kNext, kMinusOne);
-    vpcmpuw(kChosen | kChosen, kNext, kInfinity, kBelow);
+    find_positive(kChosen | kChosen, kNext, kMinusOne, kInfinity);
   }
   vmovdqu16(kNext | kChosen | T_z, spreads() ? Zmm(kGradients + c) : kGradient);
 }
@@ -291,29 +257,19 @@ void WindowHalvesKernel::widen_words(const Zmm& to, const Zmm& from, int half) {
 }
 
 void WindowHalvesKernel::load_words(const Zmm& to, const RegExp& at, int count) {
-  count == kElements ? vmovdqu16(to, ptr[at]) : load_halves_between(to, at, 0, count);
+  count == kWords ? vmovdqu16(to, ptr[at]) : load_halves_between(to, at, 0, count);
 }
 
 /// From rdx on, which holds the row's place.
 RegExp WindowHalvesKernel::cells_at(const PoolOperand& o, int64_t cell) const {
-  return along_x_ ? rdx + r9 * 2 + static_cast<int>(cell * kElements * 2)
+  return along_x_ ? rdx + r9 * 2 + static_cast<int>(cell * kWords * 2)
                   : rdx + rcx * 2 + static_cast<int>(cell * o.x);
 }
 
 /// Elements of a vector of cells, where the group has `count` windows or channels.
 int WindowHalvesKernel::cells_of(int count, int64_t cell) const {
   if (!along_x_) return count;
-  return static_cast<int>(std::clamp<int64_t>(count * width() - cell * kElements, 0, kElements));
-}
-
-Xbyak::Address WindowHalvesKernel::words(const std::vector<int32_t>& each) {
-  std::vector<int32_t> pairs;
-  for (size_t l = 0; l < each.size(); l += 2) pairs.push_back((each[l] & 0xffff) | each[l + 1] << 16);
-  return pattern(pairs);
-}
-
-Xbyak::Address WindowHalvesKernel::words(int64_t each) {
-  return words(std::vector<int32_t>(kElements, static_cast<int32_t>(each)));
+  return static_cast<int>(std::clamp<int64_t>(count * width() - cell * kWords, 0, kWords));
 }
 
 }  // namespace partita::jit

@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "kernels/jit/pool_choices.hpp"
 #include "kernels/jit/pool_window_kernel.hpp"
 
 namespace partita::jit {
@@ -18,11 +19,6 @@ class WindowHalvesKernel : private PoolCode {
   void operator()(const WindowCall& call) const { entry_(&call); }
 
  private:
-  /// What a result is: the gradient where all of these operands are positive, else zero.
-  using Condition = std::vector<int>;
-  /// Of each result; false: something else is computed.
-  static bool chooses(const PoolPlan& plan, const Problem& problem, std::vector<Condition>& results);
-
   void emit_steps();
   void find_winners(int count);
   void search(int count, bool has_nan);
@@ -31,14 +27,12 @@ class WindowHalvesKernel : private PoolCode {
   void load_gradients(int count);
   void spread();
   void emit_cells(int64_t row, int64_t cell, int count);
-  void choose(const Condition& condition, int64_t row, int64_t cell, int count);
+  void choose(const PoolChoice& condition, int64_t row, int64_t cell, int count);
   void add_folds(int count);
   void widen_words(const Xbyak::Zmm& to, const Xbyak::Zmm& from, int half);
   void load_words(const Xbyak::Zmm& words, const Xbyak::RegExp& at, int count);
   Xbyak::RegExp cells_at(const PoolOperand& o, int64_t cell) const;
   int cells_of(int count, int64_t cell) const;
-  Xbyak::Address words(const std::vector<int32_t>& each);
-  Xbyak::Address words(int64_t each);
   /// What the windows' winners got, of each vector of cells along x.
   Xbyak::Zmm kept(int64_t cell) const;
   bool spreads() const { return along_x_ && width() > 1; }
@@ -53,7 +47,7 @@ class WindowHalvesKernel : private PoolCode {
   }
 
   bool streaming_, along_x_;
-  std::vector<Condition> results_;
+  std::vector<PoolChoice> results_;
   void (*entry_)(const WindowCall*) = nullptr;
 };
 

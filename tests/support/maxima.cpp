@@ -40,7 +40,7 @@ std::vector<Buffer> maximum_inputs(const Problem& p, Random& random) {
   if (random.coin())
     for (int64_t i = 0; i < elements(p.in[0].dims); ++i)
       store_from_double(in[0].data(), p.in[0].dtype, i,
-                        random.pick({-kInf, -kInf, kNan, kInf, -0.0f, 0.0f, 1.0f, 1.0f, 2.0f}));
+                        random.pick({-kInf, -kInf, kNan, -kNan, kInf, -0.0f, 0.0f, 1.0f, 1.0f, 2.0f}));
   for (int64_t i = 0; i < elements(p.in[1].dims); ++i)
     store_from_double(in[1].data(), p.in[1].dtype, i, static_cast<double>(random.whole(-3, 3)));
   return in;
@@ -85,6 +85,39 @@ void expect_expressions_around(const Problem& plain, Random& random, const Targe
     const double value = in[3].get(i) > in[0].get(i) ? pooled[0].get(i) : 0;
     ASSERT_EQ(got[0].get(i), value) << "element " << i;
     ASSERT_EQ(got[1].get(i), value) << "element " << i;
+  }
+}
+
+void expect_choices_behind(const Problem& plain, Random& random, const Target& target) {
+  Problem p = plain;
+  p.ports_in = 2;
+  p.ports_out = 1;
+  const bool by_source = random.coin(), by_other = random.coin(), twice = random.coin();
+  ExprBuilder back(p.back);
+  const auto zero = back.constant(0), pooled = back.skeleton();
+  const auto where_positive = [&](int operand, auto value) {
+    return back.select(back.gt(back.load(operand), zero), value, zero);
+  };
+  auto value = by_source ? where_positive(0, pooled) : pooled;
+  if (by_other) p.in.push_back(plain.in[0]);
+  if (twice) {  // what the other operand does not choose
+    p.out.push_back(plain.out[0]);
+    back.store(1, value);
+  }
+  if (by_other) value = where_positive(2, value);
+  back.store(0, value);
+  std::vector<Buffer> in = maximum_inputs(plain, random);
+  const auto gradients = reference_results(plain, in);
+  if (by_other) in.push_back(std::move(maximum_inputs(plain, random)[0]));
+  const Kernel* row = generated_row(p.step, target.isa);
+  ASSERT_NE(row, nullptr);
+  const auto got = run_kernel(*row, p, in, target);
+  for (int64_t i = 0; i < elements(plain.out[0].dims); ++i) {
+    const double first = !by_source || in[0].get(i) > 0 ? gradients[0].get(i) : 0;
+    ASSERT_EQ(got[0].get(i), !by_other || in[2].get(i) > 0 ? first : 0) << "element " << i;
+    if (twice) {
+      ASSERT_EQ(got[1].get(i), first) << "element " << i;
+    }
   }
 }
 

@@ -23,6 +23,9 @@ std::vector<Buffer> maximum_inputs(const Problem& problem, Random& random);
 void expect_reference_bytes(const Problem& problem, Random& random, const Target& target);
 /// A second operand before and behind, and an additional result; `plain` is f32.
 void expect_expressions_around(const Problem& plain, Random& random, const Target& target);
+/// Selects behind the gradient that have zero in its place unless the source, or another operand, is positive; now and
+/// then with a second result.
+void expect_choices_behind(const Problem& plain, Random& random, const Target& target);
 void expect_threads_change_no_byte(const Problem& problem, Random& random, Isa isa);
 
 }  // namespace partita::test
