@@ -45,7 +45,7 @@ int64_t AverageFirstKernel::rows_of_sums(const AveragePlan& p) { return rows_ahe
 int64_t AverageFirstKernel::sums_bytes(Isa isa, const AveragePlan& p) {
   const int64_t lanes = lanes_of(isa);
   const int64_t cells = p.g.src[2] + (vectors_of_step(p) + 1) * lanes;
-  return aligned((std::max(cells / p.g.strides[2], p.g.dst[2]) + 2 * p.reach(2) + 2 * lanes) * 4) + kCacheLine;
+  return aligned((std::max(cells / p.g.strides[2], p.g.dst[2]) + 2 * p.reach(2) + 2 * lanes) * 4) + 2 * kCacheLine;
 }
 
 AverageFirstKernel::AverageFirstKernel(Isa isa, const AveragePlan& plan, const Problem& problem,
@@ -97,6 +97,7 @@ void AverageFirstKernel::emit_start() {
   mov(rax, ptr[rdi + offsetof(AverageFirstCall, column_weights)]);
   if (p_.same_along_x) vbroadcastss(vec(column_weight()), dword[rax]);
   mov(r11, ptr[rdi + offsetof(AverageFirstCall, sums)]);
+  add(r11, static_cast<uint32_t>((kCacheLine - block_.window_at * 4 % kCacheLine) % kCacheLine));
   mov(r10, r11);
   mov(r12, ptr[rdi + offsetof(AverageFirstCall, planes)]);
   mov(slot(planes_slot()), r12);

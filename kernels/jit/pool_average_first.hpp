@@ -85,7 +85,7 @@ class AverageFirstKernel : private Emitter {
   size_t slots() const { return planes_slot() + 1; }
   /// Adaptive windows: bytes of a vector of cells in the table of which windows lie over them.
   int entry_bytes() { return static_cast<int>(p_.reach(2) + 1) * vector_bytes(); }
-  int count_at() const { return static_cast<int>(sums_bytes_) - 8; }
+  int count_at() const { return static_cast<int>(sums_bytes_ - kCacheLine) - 8; }
   int row_weight() const { return together_; }
   int column_weight() const { return together_ + 1; }
 
