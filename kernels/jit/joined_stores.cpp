@@ -45,13 +45,14 @@ void JoinedStores::emit_store(size_t output, const Xmm& value, bool integer, int
   integer_[output] = integer;
   if (!halves()) return join(output, value, last ? count : e_.lanes());
   const Xmm first = first_half(output), pair = e_.scratch(0);
-  if (number % 2 == 0) {
+  if (number % 2 == 0 && last) {
     e_.to_halves(first, value, outputs_[output], integer);
-    if (last) join(output, first, count);
-    return;
+    return join(output, first, count);
   }
-  e_.to_halves(pair, value, outputs_[output], integer);
-  e_.vinserti64x4(Zmm(pair.getIdx()), Zmm(first.getIdx()), Ymm(pair.getIdx()), 1);
+  if (number % 2 == 0) return integer ? e_.vcvtdq2ps(first, value) : e_.vmovaps(first, value);
+  const Xmm second = integer ? pair : value;
+  if (integer) e_.vcvtdq2ps(second, value);
+  e_.compute({.op = LaneOp::pack, .imm = static_cast<int32_t>(outputs_[output])}, pair, first, second, first);
   join(output, pair, e_.lanes() + (last ? count : e_.lanes()));
 }
 
