@@ -45,6 +45,7 @@ ForwardKernels::Kernel ForwardKernels::fold(int64_t source_rows, bool first) con
   const ForwardPool& p = plan_.p;
   const PoolGeometry& g = p.g;
   std::vector<RowOperand> operands;
+  const bool in_turns = !g.channel_last && plan_.fold_walk == FoldWalk::rows;  // line after line, few rows at once
   for (int k : p.front_in) {
     const PoolView& view = p.in[static_cast<size_t>(k)];
     const auto walk = !g.channel_last                      ? row_walk(view, g.src[2], view.x)
@@ -54,7 +55,8 @@ ForwardKernels::Kernel ForwardKernels::fold(int64_t source_rows, bool first) con
                          : plan_.fold_walk == FoldWalk::planes  ? view.c
                          : plan_.fold_walk == FoldWalk::sources ? view.y * plan_.fold_rows
                                                                 : view.y * g.strides[1];
-    operands.push_back({view.dtype, walk == RowWalk::next, step});
+    const bool moves = walk == RowWalk::next;
+    operands.push_back({.dtype = view.dtype, .steps = moves, .row_bytes = step, .in_turns = in_turns && moves});
   }
   RowKernelWriter w;
   Value value = 0;
@@ -69,7 +71,7 @@ ForwardKernels::Kernel ForwardKernels::fold(int64_t source_rows, bool first) con
   RowOperand to{Dtype::f32, true, step * 4};
   if (!first) to.fold = g.maximum ? Fold::max : Fold::sum;
   first ? w.store(to, value) : w.fold(to, value);
-  return w.make(isa_, plan_.fold_length, false, kPrefetchFromMemory);
+  return w.make(isa_, plan_.fold_length, false, in_turns ? 0 : kPrefetchFromMemory);
 }
 
 /// Operands: those that `back` loads, then the two numbers.

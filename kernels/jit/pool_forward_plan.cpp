@@ -16,6 +16,9 @@ namespace partita::jit {
 namespace {
 
 constexpr int64_t kTileFloats = 16384;  ///< folded rows of a tile: well within the second-level cache
+/// Of large planes some rows: what is read ahead and what is written past the caches take turns so soon that neither
+/// waits for the other.
+constexpr int64_t kTileOfPlane = 1024;
 constexpr int64_t kJoinedRows = 7;      ///< read side by side: few, as they are one stream of memory
 constexpr int64_t kTiles = 16;          ///< at least, so that threads share the work evenly
 constexpr int64_t kWorthTiles = 32768;  ///< elements of a result below which one thread makes it
@@ -100,8 +103,9 @@ void ForwardPlan::plan_row() {
 void ForwardPlan::plan_tiles() {
   const PoolGeometry& g = p.g;
   planes = g.channel_last ? 1 : g.channels;
-  tile_rows = std::clamp<int64_t>(kTileFloats / row_floats, 1, rows);
-  tile_planes = tile_rows < rows ? 1 : std::clamp<int64_t>(kTileFloats / (rows * row_floats), 1, planes);
+  const int64_t floats = !g.channel_last && rows * row_floats > kTileOfPlane ? kTileOfPlane : kTileFloats;
+  tile_rows = std::clamp<int64_t>(floats / row_floats, 1, rows);
+  tile_planes = tile_rows < rows ? 1 : std::clamp<int64_t>(floats / (rows * row_floats), 1, planes);
   const auto tiles = [&] { return g.batch * blocks(planes, tile_planes) * blocks(rows, tile_rows); };
   const int64_t result = g.batch * g.channels * rows * g.dst[2];
   while (result >= kWorthTiles && tiles() < kTiles && tile_planes * tile_rows > 1) {
