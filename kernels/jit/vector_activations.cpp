@@ -40,7 +40,8 @@ constexpr float kSlopeTail[] = {0.504015088f,     -0.137143254f,   0.0302578881f
 /// The same for results of 16 bits: relative error 2e-5.
 constexpr float kNarrowSlopeMiddle = 2.5f;
 constexpr float kNarrowSlopeTail[] = {0.489661276f, -0.12905395f, 0.0447079577f, -0.0041418476f, -0.0024735597f};
-constexpr float kRoot = 0x1.80ead2p-1f, kRootRest = -1.21144495e-08f;
+/// That root as a sum: the first has so few bits that its distance from t is exact for t in [0.5, 2.75].
+constexpr float kRoot = 0x1.80ead0p-1f, kRootRest = 4.7490195e-08f;
 
 /// 2 sqrt(2 / pi) and that times 0.044715, each as a sum of two numbers.
 constexpr float kLinear = 0x1.988454p+0f, kLinearRest = -0x1.857936p-25f;
@@ -123,8 +124,10 @@ Exponential tanh_form(LaneBuilder& b, Value t) {
   return fine_exponential(b, at_least(b, exp_zero(b), negated(b, whole.high)), negated(b, rest));
 }
 
-/// How far t is below the point -t where GELU's derivative is 0.
-Value root_distance(LaneBuilder& b, Value t) { return b.add(b.sub(b.constant(kRoot), t), b.constant(kRootRest)); }
+/// x times how far t is below the point -t where GELU's derivative is 0.
+Value times_root_distance(LaneBuilder& b, Value x, Value t) {
+  return b.fma(x, b.sub(b.constant(kRoot), t), b.mul(x, b.constant(kRootRest)));
+}
 
 /// g where x is negative, otherwise 1 - g.
 Value mirrored(LaneBuilder& b, Value x, Value g) {
@@ -157,14 +160,14 @@ Value gelu_erf_of(LaneBuilder& b, Value x) {
 Value gelu_erf_slope_of(LaneBuilder& b, Value x) {
   if (b.wide && b.precision == Precision::full) {
     const Value t = at_most(b, kPiecesEnd, size_of(b, x));
-    const Exponential slope = times_bell(b, b.mul(piecewise(b, Pieces::slope, t), root_distance(b, t)), t);
+    const Exponential slope = times_bell(b, times_root_distance(b, piecewise(b, Pieces::slope, t), t), t);
     return mirrored(b, x, scaled(b, slope.factor, slope));
   }
   const Value t = at_most(b, kBellEnd.of(b), size_of(b, x));
   const Exponential e = bell(b, t);
   const TailPlace place = tail_place(b, t, kSlopeMiddle, kNarrowSlopeMiddle);
   const Value tail = b.mul(e.factor, polynomial(b, place.m, kSlopeTail, kNarrowSlopeTail));
-  return mirrored(b, x, scaled(b, b.mul(tail, root_distance(b, t)), e));
+  return mirrored(b, x, scaled(b, times_root_distance(b, tail, t), e));
 }
 
 /// max(x, 0) - |x| e / (1 + e)
@@ -187,12 +190,13 @@ Value gelu_tanh_slope_of(LaneBuilder& b, Value x) {
   return mirrored(b, x, scaled(b, b.mul(parts.factor, ratio), parts));
 }
 
-/// tanh(log(1 + e)) = n / (n + 2) with e = exp(x) and n = e (e + 2)
+/// tanh(log(1 + e)) = n / (n + 2) with e = exp(x) and n = e (e + 2). Numerator and denominator are made 3/4 of that: sums
+/// just above a power of two would be rounded most.
 Value mish_of(LaneBuilder& b, Value x) {
   const Exponential parts = fine_exponential(b, at_least(b, exp_zero(b), at_most(b, kMishEnd, x)));
   const Value e = scaled(b, parts.factor, parts);
-  const Value two = b.constant(2), above = b.add(e, two);
-  const Value ratio = b.div(above, b.fma(e, above, two));
+  const Value twice = b.constant(1.5f), above = b.fma(e, b.constant(0.75f), twice);
+  const Value ratio = b.div(above, b.fma(e, above, twice));
   const Value factor = b.mul(ratio, parts.factor);
   if (!lifts(b)) return scaled(b, factor, parts, x);
   const Value below = at_most(b, kMishEnd, x);
