@@ -54,7 +54,7 @@ class engine {
 /// not fit is made again by every execution. It is kept for the addresses of the constant tensors: who changes their
 /// content must give it another address. 0, the initial value, keeps nothing. Setting a capacity forgets what is kept.
 /// What belongs to a compiled partition goes with it. Thread-safe. Errors: unimplemented for an engine that does not
-/// exist.
+/// exist, whose capacity is 0.
 Status set_constant_cache_capacity(EngineKind kind, size_t megabytes);
 size_t constant_cache_capacity(EngineKind kind);
 

@@ -203,14 +203,16 @@ Value mish_of(LaneBuilder& b, Value x) {
   return b.sub(scaled(b, factor, parts, below), b.sub(below, x));  // this keeps -0, and makes -inf NaN
 }
 
-/// e ((e + 2) (n + 2) + 4 x (e + 1)) / (n + 2)^2, both ordered by powers of e so that little cancels.
+/// e ((e + 2) (n + 2) + 4 x (e + 1)) / (n + 2)^2, both ordered by powers of e so that little cancels, and made 35/64 of
+/// that: of several such factors the one with the least error (over all floats 4.1 ulp, where 1 has 4.4).
 Value mish_slope_of(LaneBuilder& b, Value x) {
+  constexpr float kShare = 35.0f / 64;
   const Value inside = at_least(b, exp_zero(b), at_most(b, kMishEnd, x));
   const Exponential parts = fine_exponential(b, inside);
-  const Value e = scaled(b, parts.factor, parts), four = b.constant(4);
-  const Value eight = b.constant(8), e4 = b.add(e, four);
+  const Value e = scaled(b, parts.factor, parts), four = b.constant(4 * kShare);
+  const Value eight = b.constant(8 * kShare), e4 = b.fma(e, b.constant(kShare), four);
   const Value below = b.fma(e, b.fma(e, b.fma(e, e4, eight), eight), four);
-  const Value first = b.fma(e, e4, b.fma(inside, four, b.constant(6)));
+  const Value first = b.fma(e, e4, b.fma(inside, four, b.constant(6 * kShare)));
   const Value above = b.fma(e, first, b.fma(inside, four, four));
   return scaled(b, b.div(b.mul(parts.factor, above), below), parts);
 }

@@ -8,6 +8,8 @@
 #include <set>
 #include <utility>
 
+#include "src/base/text.hpp"
+
 namespace partita {
 namespace {
 
@@ -116,13 +118,22 @@ void KeptConstants::clear() {
   blocks_.clear();
 }
 
-Status set_constant_cache_capacity(EngineKind, size_t megabytes) {
+namespace {
+
+/// A graph for any engine runs on the CPU.
+bool exists(EngineKind kind) { return kind == EngineKind::cpu || kind == EngineKind::any; }
+
+}  // namespace
+
+Status set_constant_cache_capacity(EngineKind kind, size_t megabytes) {
+  if (!exists(kind))
+    return fail(Code::unimplemented, str("there is no engine of kind ", static_cast<int32_t>(kind), ", only the CPU"));
   const std::lock_guard lock(cache().mutex);
   cache().megabytes = megabytes;
   for (KeptConstants* owner : cache().owners) owner->clear();
   return {};
 }
 
-size_t constant_cache_capacity(EngineKind) { return cache().megabytes; }
+size_t constant_cache_capacity(EngineKind kind) { return exists(kind) ? cache().megabytes.load() : 0; }
 
 }  // namespace partita

@@ -119,6 +119,17 @@ TEST(constant_cache, what_does_not_fit_is_not_kept) {
   EXPECT_EQ(blocks, 1);
 }
 
+TEST(constant_cache, an_engine_that_does_not_exist_has_no_capacity) {
+  const Capacity capacity(3);
+  constexpr auto kGpu = static_cast<EngineKind>(2);
+  const Status status = set_constant_cache_capacity(kGpu, 5);
+  EXPECT_EQ(status.code(), Code::unimplemented);
+  EXPECT_EQ(status.text(), "there is no engine of kind 2, only the CPU");
+  EXPECT_EQ(constant_cache_capacity(kGpu), 0u);
+  EXPECT_EQ(constant_cache_capacity(EngineKind::cpu), 3u);
+  EXPECT_EQ(constant_cache_capacity(EngineKind::any), 3u);
+}
+
 TEST(constant_cache, threads_share_what_is_kept) {
   const Capacity capacity(64);
   const CompiledGraph g = compiled_graph(kGraph, 1, 1, kConstants);
