@@ -183,7 +183,8 @@ void PoolCode::load_pairs(const Xmm& pairs, size_t stream, int64_t displacement,
   mov(rdx, slot(stream));
   const RegExp at = rdx + static_cast<int>(displacement) + r9 * 2 + static_cast<int>(away * 2);
   if (ahead) fetch(at);
-  inside_row(first, lanes()) ? load_bytes(pairs, 4, at, lanes()) : load_halves_between(pairs, at, part(0), part(p_.g.src[2]));
+  inside_row(first, lanes()) ? load_bytes(pairs, 4, at, lanes())
+                             : load_halves_between(pairs, at, part(0), part(p_.g.src[2]));
 }
 
 /// Source cells are loaded from the first window's on; without masks, where it lies before the row, from the row's

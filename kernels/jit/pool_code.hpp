@@ -182,7 +182,7 @@ class PoolCode : protected Emitter {
   int kept_vectors_ = 0;
   bool in_turns_ = false;
   bool rounds_gradient_ = false;
-  int32_t gradient_type_ = 0;  // a Dtype
+  int32_t gradient_type_ = 0;               // a Dtype
   std::vector<std::vector<int32_t>> held_;  // register by register
   int most_held_ = 0;                       // in the last ones of the value registers
 };

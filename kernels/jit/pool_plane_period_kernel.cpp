@@ -270,8 +270,8 @@ void PlanePeriodKernel::emit_cells(Body& back, const PeriodPart& rows, int64_t c
   const int64_t group = lanes() * stride();
   for (int64_t behind = 0; behind < cells; behind += group)
     for (int64_t row = rows.first_cell; row < rows.end_cell; row += rows_at_once())
-      emit_group(back, rows, {row, std::min(row + rows_at_once(), rows.end_cell), behind,
-                              std::min(group, cells - behind)});
+      emit_group(back, rows,
+                 {row, std::min(row + rows_at_once(), rows.end_cell), behind, std::min(group, cells - behind)});
 }
 
 /// Cells are stored in the order of memory, vectors of `stride` times as many as periods.

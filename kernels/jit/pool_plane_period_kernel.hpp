@@ -95,8 +95,8 @@ class PlanePeriodKernel : private PoolCode {
   bool streaming_;
   bool in_words_;  // elements of 16 bits are compared as integers
   int64_t gradients_at_;
-  int counts_;       // from indices, a register
-  HeldFolds folds_;  // of a call
+  int counts_;                                      // from indices, a register
+  HeldFolds folds_;                                 // of a call
   std::optional<std::vector<PoolChoice>> choices_;  // of results that are chosen as elements of 16 bits
   void (*entry_)(const PlanePeriodCall*) = nullptr;
 };

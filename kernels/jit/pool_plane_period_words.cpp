@@ -3,9 +3,9 @@
 // done once for all windows that have the row, then from row to row. Elements are counted so that integers have the
 // order of floats, both zeros are the same, and NaN of either sign are above the infinities: from the lowest number on,
 // which is minus infinity.
-#include "kernels/jit/pool_plane_period_kernel.hpp"
-
 #include <algorithm>
+
+#include "kernels/jit/pool_plane_period_kernel.hpp"
 
 namespace partita::jit {
 namespace {
@@ -24,9 +24,7 @@ constexpr int kMoment = 0, kCells = 1, kCellsBehind = 2;
 constexpr int64_t kLeast = -0x8000;
 constexpr uint8_t kBelow = 1;  // predicate of vpcmpw
 
-Xbyak::Opmask sign_of(int64_t row, int64_t tap) {
-  return Xbyak::Opmask(static_cast<int>(1 + row * kTapsAtOnce + tap));
-}
+Xbyak::Opmask sign_of(int64_t row, int64_t tap) { return Xbyak::Opmask(static_cast<int>(1 + row * kTapsAtOnce + tap)); }
 
 int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 

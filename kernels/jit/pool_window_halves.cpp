@@ -262,8 +262,7 @@ void WindowHalvesKernel::load_words(const Zmm& to, const RegExp& at, int count) 
 
 /// From rdx on, which holds the row's place.
 RegExp WindowHalvesKernel::cells_at(const PoolOperand& o, int64_t cell) const {
-  return along_x_ ? rdx + r9 * 2 + static_cast<int>(cell * kWords * 2)
-                  : rdx + rcx * 2 + static_cast<int>(cell * o.x);
+  return along_x_ ? rdx + r9 * 2 + static_cast<int>(cell * kWords * 2) : rdx + rcx * 2 + static_cast<int>(cell * o.x);
 }
 
 /// Elements of a vector of cells, where the group has `count` windows or channels.

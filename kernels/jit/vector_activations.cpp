@@ -190,8 +190,8 @@ Value gelu_tanh_slope_of(LaneBuilder& b, Value x) {
   return mirrored(b, x, scaled(b, b.mul(parts.factor, ratio), parts));
 }
 
-/// tanh(log(1 + e)) = n / (n + 2) with e = exp(x) and n = e (e + 2). Numerator and denominator are made 3/4 of that: sums
-/// just above a power of two would be rounded most.
+/// tanh(log(1 + e)) = n / (n + 2) with e = exp(x) and n = e (e + 2). Numerator and denominator are made 3/4 of that:
+/// sums just above a power of two would be rounded most.
 Value mish_of(LaneBuilder& b, Value x) {
   const Exponential parts = fine_exponential(b, at_least(b, exp_zero(b), at_most(b, kMishEnd, x)));
   const Value e = scaled(b, parts.factor, parts);
