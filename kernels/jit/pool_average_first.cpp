@@ -97,7 +97,8 @@ void AverageFirstKernel::emit_start() {
   mov(rax, ptr[rdi + offsetof(AverageFirstCall, column_weights)]);
   if (p_.same_along_x) vbroadcastss(vec(column_weight()), dword[rax]);
   mov(r11, ptr[rdi + offsetof(AverageFirstCall, sums)]);
-  add(r11, static_cast<uint32_t>((kCacheLine - block_.window_at * 4 % kCacheLine) % kCacheLine));
+  const int64_t first = block_.window_at * 4;
+  add(r11, static_cast<uint32_t>(aligned(first) - first));  // stores across two lines are very slow
   mov(r10, r11);
   mov(r12, ptr[rdi + offsetof(AverageFirstCall, planes)]);
   mov(slot(planes_slot()), r12);

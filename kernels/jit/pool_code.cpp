@@ -128,6 +128,10 @@ PoolCode::Held PoolCode::held(const std::vector<int32_t>& numbers) {
   return Held(Zmm(holder(k).getIdx()));
 }
 
+void PoolCode::load_words(const Zmm& to, const RegExp& at, int begin, int end) {
+  begin == 0 && end == kWords ? vmovdqu16(to, ptr[at]) : load_halves_between(to, at, begin, end);
+}
+
 Xbyak::Address PoolCode::words(const std::vector<int32_t>& each) {
   std::vector<int32_t> pairs;
   for (size_t l = 0; l < each.size(); l += 2) pairs.push_back((each[l] & 0xffff) | each[l + 1] << 16);
@@ -183,8 +187,7 @@ void PoolCode::load_pairs(const Xmm& pairs, size_t stream, int64_t displacement,
   mov(rdx, slot(stream));
   const RegExp at = rdx + static_cast<int>(displacement) + r9 * 2 + static_cast<int>(away * 2);
   if (ahead) fetch(at);
-  inside_row(first, lanes()) ? load_bytes(pairs, 4, at, lanes())
-                             : load_halves_between(pairs, at, part(0), part(p_.g.src[2]));
+  load_words(Zmm(pairs.getIdx()), at, part(0), part(p_.g.src[2]));
 }
 
 /// Source cells are loaded from the first window's on; without masks, where it lies before the row, from the row's
@@ -280,9 +283,14 @@ void PoolCode::merge_lanes(const Xmm& to, const Xmm& from, int number, bool alon
   if (number > 0) vblendps(to, to, from, here);
 }
 
-void PoolCode::set_lanes(const Xmm& v, const std::vector<bool>& which, int32_t bits) {
+uint32_t PoolCode::mask_of(const std::vector<bool>& which) {
   uint32_t mask = 0;
   for (size_t l = 0; l < which.size(); ++l) mask |= (which[l] ? 1u : 0u) << l;
+  return mask;
+}
+
+void PoolCode::set_lanes(const Xmm& v, const std::vector<bool>& which, int32_t bits) {
+  const uint32_t mask = mask_of(which);
   if (mask == 0) return;
   if (wide()) {
     mov(eax, mask);

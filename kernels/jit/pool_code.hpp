@@ -110,6 +110,7 @@ class PoolCode : protected Emitter {
   /// scratch 0 and, AVX2, changes `from`.
   void merge_lanes(const Xbyak::Xmm& to, const Xbyak::Xmm& from, int number, bool alone,
                    const std::function<int64_t(int lane)>& place);
+  static uint32_t mask_of(const std::vector<bool>& which);
   /// The lanes that `which` names = the bits. AVX-512: uses k1.
   void set_lanes(const Xbyak::Xmm& v, const std::vector<bool>& which, int32_t bits);
   /// A number for each lane: in a register, where one is left, else in memory. AVX2 has none left.
@@ -139,6 +140,8 @@ class PoolCode : protected Emitter {
                      const Xbyak::Operand& infinity);
   /// A number of 16 bits for each half of a lane.
   static constexpr int kWords = 32;
+  /// Loads elements [begin, end) of a vector at `at`, zeros around them.
+  void load_words(const Xbyak::Zmm& to, const Xbyak::RegExp& at, int begin, int end);
   Xbyak::Address words(const std::vector<int32_t>& each);
   Xbyak::Address words(int64_t each) { return words(std::vector<int32_t>(kWords, static_cast<int32_t>(each))); }
 
@@ -182,7 +185,7 @@ class PoolCode : protected Emitter {
   int kept_vectors_ = 0;
   bool in_turns_ = false;
   bool rounds_gradient_ = false;
-  int32_t gradient_type_ = 0;               // a Dtype
+  int32_t gradient_type_ = 0;  // a Dtype
   std::vector<std::vector<int32_t>> held_;  // register by register
   int most_held_ = 0;                       // in the last ones of the value registers
 };

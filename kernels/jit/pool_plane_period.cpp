@@ -24,7 +24,7 @@ constexpr size_t kMostStreams = 64;
 bool PlanePeriodPool::fits(const Problem& problem, const Target& target, const AssumedWindows& assumed) {
   const PoolPlan p(problem, assumed);
   const PoolGeometry& g = p.g;
-  if (!has_periods(p) || p.channel_last || PlanePeriodKernel::streams_of(p) > kMostStreams) return false;
+  if (!has_periods(p) || p.channel_last || PlanePeriodKernel::streams_of(p, target.isa) > kMostStreams) return false;
   if (g.strides[2] > PlanePeriodKernel::kMostStride || g.strides[1] > PlanePeriodKernel::kMostStride ||
       g.dst[2] < kLeastWidth)
     return false;
@@ -46,7 +46,8 @@ PlanePeriodPool::PlanePeriodPool(const Problem& problem, const Target& target, c
       threads_(std::max(1, target.threads)),
       margin_(PlanePeriodKernel::windows_before(p_, target.isa) * 4),
       row_bytes_(aligned(PlanePeriodKernel::windows_of_row(p_, target.isa) * 8)),
-      kept_(threads_, (PlanePeriodKernel::kept_rows(p_) + PlanePeriodKernel::shared_rows(p_)) * row_bytes_),
+      shared_rows_(PlanePeriodKernel::shared_rows(p_, target.isa)),
+      kept_(threads_, (PlanePeriodKernel::kept_rows(p_) + shared_rows_) * row_bytes_),
       folds_(problem, p_, target, p_.g.batch * p_.g.channels * p_.g.src[0], kept_.bytes()) {
   kernel_ = std::make_unique<const PlanePeriodKernel>(target.isa, p_, problem, 0);
   if (exceeds_cache(problem) && p_.streamed_piece() > 0)
@@ -99,8 +100,7 @@ void PlanePeriodPool::run(const RunArgs& args, const PlanePeriodKernel& kernel, 
   for (size_t o = 0; o < p_.out.size(); ++o) addresses[count++] = p_.out[o].at(args.out[o], n, c, z, 0, 0);
   const int64_t rows = PlanePeriodKernel::kept_rows(p_);
   for (int64_t row = 0; row < rows; ++row) addresses[count++] = kept + row * row_bytes_ + margin_;
-  for (int64_t row = 0; row < PlanePeriodKernel::shared_rows(p_); ++row)
-    addresses[count++] = kept + (rows + row) * row_bytes_;
+  for (int64_t row = 0; row < shared_rows_; ++row) addresses[count++] = kept + (rows + row) * row_bytes_;
   kernel({addresses.data(), counts});
 }
 

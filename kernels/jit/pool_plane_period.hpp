@@ -39,6 +39,7 @@ class PlanePeriodPool {
   PoolPlan p_;
   int threads_;
   int64_t margin_, row_bytes_;  // of a row of windows: bytes before the first one, and all
+  int64_t shared_rows_;
   ThreadScratch kept_;
   PoolFolds folds_;
   std::unique_ptr<const PlanePeriodKernel> kernel_, streaming_;

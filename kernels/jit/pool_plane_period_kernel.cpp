@@ -26,9 +26,9 @@ int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 }  // namespace
 
-size_t PlanePeriodKernel::streams_of(const PoolPlan& p) {
+size_t PlanePeriodKernel::streams_of(const PoolPlan& p, Isa isa) {
   return (p.indices >= 0 ? 2 : 1) + p.front_in.size() + p.back_in.size() + p.out.size() +
-         static_cast<size_t>(kept_rows(p) + shared_rows(p));
+         static_cast<size_t>(kept_rows(p) + shared_rows(p, isa));
 }
 
 /// Whether sums of two phases become a vector of elements of 16 bits.
@@ -45,8 +45,8 @@ bool PlanePeriodKernel::searches_words(const PoolPlan& p, Isa isa) {
          source.x == 2 && (p.g.strides[2] == 1 || (p.g.strides[2] == 2 && p.g.dilations[2] == 1));
 }
 
-int64_t PlanePeriodKernel::shared_rows(const PoolPlan& p) {
-  return p.g.dilations[1] == 1 ? std::max<int64_t>(0, p.g.kernel[1] - p.g.strides[1]) : 0;
+int64_t PlanePeriodKernel::shared_rows(const PoolPlan& p, Isa isa) {
+  return searches_words(p, isa) && p.g.dilations[1] == 1 ? std::max<int64_t>(0, p.g.kernel[1] - p.g.strides[1]) : 0;
 }
 
 int64_t PlanePeriodKernel::windows_before(const PoolPlan& p, Isa isa) { return rounded_up(p.reach(2), lanes_of(isa)); }
@@ -62,6 +62,7 @@ PlanePeriodKernel::PlanePeriodKernel(Isa isa, const PoolPlan& plan, const Proble
     : PoolCode(isa, plan),
       streaming_(piece > 0),
       in_words_(searches_words(plan, isa)),
+      shared_(shared_rows(plan, isa)),
       gradients_at_(windows_of_row(plan, isa) * 4),
       counts_(wide() ? reserve(from_indices() ? 1 : 0) : static_cast<int>(kMostStrideFromIndices)),
       folds_(*this, p_.out, 1, reserve(HeldFolds::registers(*this, p_.out, 1))) {
@@ -84,7 +85,7 @@ void PlanePeriodKernel::add_streams() {
   for (int k : p_.front_in) add_stream(p_.in[static_cast<size_t>(k)].y);
   for (int k : p_.back_in) add_stream(p_.in[static_cast<size_t>(k)].y * step);
   for (const PoolOperand& o : p_.out) add_stream(o.y * step);
-  for (int64_t b = 0; b < kept_rows(p_) + shared_rows(p_); ++b) add_stream(0);
+  for (int64_t b = 0; b < kept_rows(p_) + shared_; ++b) add_stream(0);
 }
 
 /// A row of windows is searched before the cells of the row above are stored: cells read neighbouring windows, which is
@@ -107,7 +108,7 @@ void PlanePeriodKernel::emit_planes(Body& front, Body& back) {
     advance_streams(0, back_stream(0));
     if (i > 0) advance_streams(back_stream(0), kept_stream(0));
     rotate(kept_stream(0), kept_rows(p_), kept_rows(p_) - 1);
-    if (in_words_) rotate(shared_stream(0), shared_rows(p_), p_.g.strides[1]);
+    rotate(shared_stream(0), shared_, p_.g.strides[1]);
     dec(r8);
     jnz(next, T_NEAR);
   }
@@ -121,7 +122,7 @@ PlanePeriodKernel::Step PlanePeriodKernel::step_of(int64_t i) const {
   Step step;
   if (i < periods_of(p_, 1)) step.search = period_part(p_, 1, i);
   if (i > 0) step.cells = period_part(p_, 1, i - 1);
-  step.shares = in_words_ && shared_rows(p_) > 0 && i > 0;
+  step.shares = i > 0;
   return step;
 }
 
@@ -279,9 +280,9 @@ void PlanePeriodKernel::emit_group(Body& back, const PeriodPart& rows, const Cel
   std::vector<bool> any(static_cast<size_t>(rows_at_once() * stride()), false);
   for (int64_t back_y = rows.end_back; back_y-- > rows.first_back;) add_windows(back_y, group, any);
   for (int64_t row = group.row; row < group.end_row; ++row) {
-    const int sums = static_cast<int>((row - group.row) * stride());
-    for (int phase = 0; phase < stride(); ++phase)
-      if (!any[static_cast<size_t>(sums + phase)]) broadcast_bits(vec(sums + phase), 0);
+    const auto sums = static_cast<int>((row - group.row) * stride());
+    for (int sum = sums; sum < sums + stride(); ++sum)
+      if (!any[static_cast<size_t>(sum)]) broadcast_bits(vec(sum), 0);
     if (choices_) {
       store_chosen(sums, row, group);
       continue;
@@ -354,7 +355,7 @@ void PlanePeriodKernel::store_chosen(int sums, int64_t row, const CellGroup& gro
       mov(rdx, slot(back_stream(stream)));
       const RegExp at = cell_at(o, row, group.behind);
       if (choice[c] != 0) fetch(at);  // the source has been read already
-      count == kWords ? vmovdqu16(elements, ptr[at]) : load_halves_between(elements, at, 0, count);
+      load_words(elements, at, 0, count);
       find_positive(c == 0 ? k2 : k2 | k2, elements, words(-1), words(counted_infinity()));
     }
     vmovdqu16(stored, words(order));

@@ -28,12 +28,12 @@ class PlanePeriodKernel : private PoolCode {
   PlanePeriodKernel(Isa isa, const PoolPlan& plan, const Problem& problem, int piece);
   void operator()(const PlanePeriodCall& call) const { entry_(&call); }
 
-  static size_t streams_of(const PoolPlan& plan);
+  static size_t streams_of(const PoolPlan& plan, Isa isa);
   /// Of windows whose cells are not stored yet, and of those that are searched.
   static int64_t kept_rows(const PoolPlan& plan) { return plan.reach(1) + 1; }
-  /// Source rows of a window that the next one below has, too. Where elements of 16 bits are searched as words, what is
+  /// Where elements of 16 bits are searched as words: source rows of a window that the next one below has, too. What is
   /// found along x in such a row is kept, from the first window on.
-  static int64_t shared_rows(const PoolPlan& plan);
+  static int64_t shared_rows(const PoolPlan& plan, Isa isa);
   /// Windows that a row keeps before the first one, and all of them; multiples of a vector.
   static int64_t windows_before(const PoolPlan& plan, Isa isa);
   static int64_t windows_of_row(const PoolPlan& plan, Isa isa);
@@ -46,7 +46,7 @@ class PlanePeriodKernel : private PoolCode {
   /// A row of periods: what is searched of it, and which cells of the row before are stored.
   struct Step {
     PeriodPart search, cells;
-    bool shares = false;  ///< rows that the windows above have, too
+    bool shares = false;  ///< there are windows above, which may have some of the rows, too
     friend bool operator==(const Step&, const Step&) = default;
   };
   Step step_of(int64_t i) const;
@@ -59,7 +59,7 @@ class PlanePeriodKernel : private PoolCode {
   void search_words(const PeriodPart& rows, int64_t first, int count, bool shares);
   void search_words_along(int64_t row, int64_t rows, int64_t first, int count);
   void compete_words(int64_t i, int64_t row, bool first);
-  void exclude_words(const Xbyak::Zmm& tap_words, int64_t rows, int64_t tap, int64_t first, int count);
+  void exclude_words(int64_t tap, int64_t rows, const std::vector<bool>& outside);
   void load_word_tap(const Xbyak::Zmm& to, int64_t row, int64_t tap, int64_t first);
   void load_source_words(const Xbyak::Zmm& words, int64_t row, int64_t cell, int64_t first, bool ahead);
   int64_t source_row(int64_t row) const;
@@ -89,11 +89,13 @@ class PlanePeriodKernel : private PoolCode {
   size_t kept_stream(int64_t back) const { return out_stream(p_.out.size()) + static_cast<size_t>(back); }
   size_t shared_stream(int64_t row) const { return kept_stream(kept_rows(p_)) + static_cast<size_t>(row); }
   /// Vectors that the search uses and, while cells are stored, what is kept of windows.
-  int taken() const { return in_words_ ? 12 : search_registers() + 1 + row_tap_registers(); }
+  int taken() const { return in_words_ ? kWordRegisters : search_registers() + 1 + row_tap_registers(); }
   static bool searches_words(const PoolPlan& plan, Isa isa);
+  static constexpr int kWordRegisters = 12;  ///< of search_words
 
   bool streaming_;
   bool in_words_;  // elements of 16 bits are compared as integers
+  int64_t shared_;
   int64_t gradients_at_;
   int counts_;                                      // from indices, a register
   HeldFolds folds_;                                 // of a call

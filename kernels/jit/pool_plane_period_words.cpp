@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "kernels/jit/pool_plane_period_kernel.hpp"
+#include "kernels/jit/pool_walk.hpp"
 
 namespace partita::jit {
 namespace {
@@ -22,26 +23,24 @@ Zmm column_of_row(int64_t row) { return Zmm(static_cast<int>(kRowsAtOnce * kTaps
 const Zmm kLargest(8), kNumber(9), kSigns(10), kLift(11);
 constexpr int kMoment = 0, kCells = 1, kCellsBehind = 2;
 constexpr int64_t kLeast = -0x8000;
-constexpr uint8_t kBelow = 1;  // predicate of vpcmpw
 
-Xbyak::Opmask sign_of(int64_t row, int64_t tap) { return Xbyak::Opmask(static_cast<int>(1 + row * kTapsAtOnce + tap)); }
-
-int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+Xbyak::Opmask mask_of_row(int64_t row, int64_t tap) {
+  return Xbyak::Opmask(static_cast<int>(1 + row * kTapsAtOnce + tap));
+}
 
 }  // namespace
 
 /// The winners of windows from rcx on; `shares`: the window above has left what it found in the rows that it has, too.
 void PlanePeriodKernel::search_words(const PeriodPart& rows, int64_t first, int count, bool shares) {
-  const int64_t shared = shared_rows(p_), step = p_.g.strides[1];
-  const auto numbers_at = static_cast<int>(rounded_up(p_.g.dst[2], kWords) * 2);
+  const auto numbers_at = static_cast<int>(aligned(p_.g.dst[2] * 2));
   const auto place = [&](int64_t row) {
-    mov(rdx, slot(shared_stream(row % shared)));
+    mov(rdx, slot(shared_stream(row % shared_)));
     return rdx + rcx * 2;
   };
   vmovdqu16(kSigns, words(0x8000));
   vmovdqu16(kLift, words(0x8000 - counted_infinity()));
   int64_t row = rows.first_tap;
-  for (; shares && row < std::min(shared, rows.end_tap); ++row) {
+  for (; shares && row < std::min(shared_, rows.end_tap); ++row) {
     const RegExp at = place(row);
     vmovdqu16(tap_of_row(0, 0), ptr[at]);
     vmovdqu16(column_of_row(0), ptr[at + numbers_at]);
@@ -51,7 +50,7 @@ void PlanePeriodKernel::search_words(const PeriodPart& rows, int64_t first, int 
     const auto together = std::min<int64_t>(kRowsAtOnce, rows.end_tap - row);
     search_words_along(row, together, first, count);
     for (int64_t i = 0; i < together; ++i, ++row) {
-      if (shared > 0 && (row >= step || row < shared)) {
+      if (shared_ > 0 && row >= p_.g.strides[1]) {  // the window below has it, too
         const RegExp at = place(row);
         vmovdqu16(ptr[at], tap_of_row(i, 0));
         vmovdqu16(ptr[at + numbers_at], column_of_row(i));
@@ -88,7 +87,7 @@ void PlanePeriodKernel::compete_words(int64_t i, int64_t row, bool first) {
     row == 0 ? vmovdqa32(kNumber, column_of_row(i)) : vpaddw(kNumber, column_of_row(i), moment);
     return;
   }
-  vpcmpw(k1, kLargest, tap_of_row(i, 0), kBelow);
+  vpcmpgtw(k1, tap_of_row(i, 0), kLargest);
   vpmaxsw(kLargest, kLargest, tap_of_row(i, 0));
   vpaddw(kNumber | k1, column_of_row(i), moment);
 }
@@ -96,11 +95,9 @@ void PlanePeriodKernel::compete_words(int64_t i, int64_t row, bool first) {
 /// The first maximum of each window in `rows` rows of taps, from `row` on, and its column, which counts from 0. Each
 /// step is done for all rows before the next one, since it waits for the one before.
 void PlanePeriodKernel::search_words_along(int64_t row, int64_t rows, int64_t first, int count) {
-  const bool inside = inside_row(first, kWords);
   const int64_t taps = p_.g.kernel[2], together = taps <= kTapsAtOnce ? taps : 2;
   std::vector<int32_t> starts(kWords, 0);  // the first columns that are cells
-  for (int w = 0; !inside && w < count; ++w)
-    starts[static_cast<size_t>(w)] = static_cast<int32_t>(p_.g.taps(2, first + w).begin);
+  std::copy_n(p_.first_taps(0).begin() + first, count, starts.begin());
   const bool start = std::ranges::any_of(starts, [](int32_t s) { return s > 0; });
   for (int64_t i = 0; i < rows && (start || taps == 1); ++i) vmovdqu16(column_of_row(i), words(starts));
   for (int64_t tap = 0; tap < taps; tap += together) {
@@ -111,19 +108,19 @@ void PlanePeriodKernel::search_words_along(int64_t row, int64_t rows, int64_t fi
     };
     for (int64_t i = 0; i < rows; ++i)
       for (int64_t t = tap; t < end; ++t) load_word_tap(tap_of_row(i, from + t - tap), row + i, t, first);
-    each([&](const Zmm& words, int64_t i, int64_t t) { vpmovw2m(sign_of(i, t - tap), words); });
-    each([&](const Zmm& words, int64_t i, int64_t t) { vpsubw(words | sign_of(i, t - tap), kSigns, words); });
+    each([&](const Zmm& words, int64_t i, int64_t t) { vpmovw2m(mask_of_row(i, t - tap), words); });
+    each([&](const Zmm& words, int64_t i, int64_t t) { vpsubw(words | mask_of_row(i, t - tap), kSigns, words); });
     each([&](const Zmm& words, int64_t, int64_t) { vpsubw(words, words, kLift); });
-    for (int64_t t = tap; t < end; ++t) exclude_words(tap_of_row(0, from + t - tap), rows, t, first, count);
+    for (int64_t t = tap; t < end; ++t) exclude_words(from + t - tap, rows, outside_row(t, first, count));
     const Zmm moment(scratch(kMoment).getIdx());
     for (int64_t t = std::max<int64_t>(tap, 1); t < end; ++t) {
       const auto next = [&](int64_t i) { return tap_of_row(i, from + t - tap); };
       const bool only = t == 1 && !start;
       vmovdqu16(moment, words(t));
-      for (int64_t i = 0; i < rows; ++i) vpcmpgtw(sign_of(i, 0), next(i), tap_of_row(i, 0));
+      for (int64_t i = 0; i < rows; ++i) vpcmpgtw(mask_of_row(i, 0), next(i), tap_of_row(i, 0));
       for (int64_t i = 0; i < rows; ++i) vpmaxsw(tap_of_row(i, 0), tap_of_row(i, 0), next(i));
       for (int64_t i = 0; i < rows; ++i) {
-        const Xbyak::Opmask larger = sign_of(i, 0);
+        const Xbyak::Opmask larger = mask_of_row(i, 0);
         vmovdqu16(only ? column_of_row(i) | larger | T_z : column_of_row(i) | larger, moment);
       }
     }
@@ -133,10 +130,10 @@ void PlanePeriodKernel::search_words_along(int64_t row, int64_t rows, int64_t fi
 /// That tap of each window. Two columns come with the first one of them where windows start two cells apart.
 void PlanePeriodKernel::load_word_tap(const Zmm& to, int64_t row, int64_t tap, int64_t first) {
   const int64_t cell = tap * p_.g.dilations[2] - p_.g.pads_begin[2];
-  if (stride() == 1) return load_source_words(to, row, cell, first, new_tap(row, tap));
+  if (stride() == 1) return load_source_words(to, row, cell, first, tap == 0);
   const Zmm cells(scratch(kCells).getIdx()), behind(scratch(kCellsBehind).getIdx());
   if (tap % 2 == 0) {
-    load_source_words(cells, row, cell, first, new_tap(row, 0) || tap == 0);
+    load_source_words(cells, row, cell, first, tap == 0);
     load_source_words(behind, row, cell + kWords, first, tap == 0);
   }
   std::vector<int32_t> places;
@@ -145,19 +142,15 @@ void PlanePeriodKernel::load_word_tap(const Zmm& to, int64_t row, int64_t tap, i
   vpermi2w(to, cells, behind);
 }
 
-/// What is outside the row is the lowest number, in all rows that are searched at once.
-void PlanePeriodKernel::exclude_words(const Zmm& tap_words, int64_t rows, int64_t tap, int64_t first, int count) {
-  if (inside_row(first, kWords)) return;
-  uint32_t outside = 0;
-  const std::vector<bool> which = outside_row(tap, first, count);
-  for (size_t w = 0; w < which.size(); ++w) outside |= (which[w] ? 1u : 0u) << w;
-  if (outside == 0) return;
+/// Those of the windows' taps become the lowest number, in all rows that are searched at once.
+void PlanePeriodKernel::exclude_words(int64_t tap, int64_t rows, const std::vector<bool>& outside) {
+  const uint32_t mask = mask_of(outside);
+  if (mask == 0) return;
   const Zmm moment(scratch(kMoment).getIdx());
   vmovdqu16(moment, words(kLeast));
-  mov(eax, outside);
+  mov(eax, mask);
   kmovd(k1, eax);
-  for (int64_t i = 0; i < rows; ++i)
-    vmovdqu16(Zmm(tap_words.getIdx() + static_cast<int>(i) * kTapsAtOnce) | k1, moment);
+  for (int64_t i = 0; i < rows; ++i) vmovdqu16(tap_of_row(i, tap) | k1, moment);
 }
 
 /// A vector from the cell on that lies `cell` cells behind the first window's period; zeros outside the row.
@@ -165,12 +158,11 @@ void PlanePeriodKernel::load_source_words(const Zmm& to, int64_t row, int64_t ce
   const int64_t begin = first * stride() + cell;
   const auto part = [&](int64_t place) { return static_cast<int>(std::clamp<int64_t>(place - begin, 0, kWords)); };
   const int from = part(0), end = part(p_.g.src[2]);
-  const bool inside = inside_row(first, kWords);
-  if (!inside && from >= end) return vpxord(to, to, to);
+  if (from >= end) return vpxord(to, to, to);
   mov(rdx, slot(0));
   const RegExp at = rdx + static_cast<int>(source_row(row)) + r9 * 2 + static_cast<int>(cell * 2);
   if (ahead) fetch(at);
-  inside || (from == 0 && end == kWords) ? vmovdqu16(to, ptr[at]) : load_halves_between(to, at, from, end);
+  load_words(to, at, from, end);
 }
 
 }  // namespace partita::jit

@@ -2,7 +2,6 @@
 // The search for maxima: the number of the first maximum of a window, in each lane. NaN is one.
 #include <array>
 #include <bit>
-#include <limits>
 
 #include "kernels/jit/pool_code.hpp"
 #include "kernels/jit/pool_compete.hpp"

@@ -135,7 +135,7 @@ void WindowHalvesKernel::load_source(const Zmm& cells, int64_t row, int64_t cell
   mov(rdx, slot(static_cast<size_t>(row)));
   const RegExp at = cells_at(p_.in[0], cell);
   if (!has_nan) fetch(at, WindowKernel::fetched_behind(p_, p_.in[0]));
-  load_words(cells, at, count);
+  load_words(cells, at, 0, count);
   if (has_nan) {
     vpandd(kNumber, cells, kNan);  // the size
     vpcmpgtw(k2, kNumber, kInfinity);
@@ -213,14 +213,15 @@ void WindowHalvesKernel::choose(const PoolChoice& condition, int64_t row, int64_
     taps.push_back(static_cast<int32_t>(tap_number(row, along_x_ ? (cell * kWords + l) % width() : cell)));
   const int c = static_cast<int>(cell);
   vpcmpeqw(kChosen, spreads() ? Zmm(kWinners + c) : kWinner, words(taps));
+  const Xbyak::Opmask before = kChosen;
   for (int operand : condition) {
     const auto number = std::ranges::find(p_.back_in, operand) - p_.back_in.begin();
     mov(rdx, slot(back_stream(row, static_cast<size_t>(number))));
     const PoolOperand& o = p_.in[static_cast<size_t>(operand)];
     const RegExp at = cells_at(o, cell);
     if (operand != 0) fetch(at, WindowKernel::fetched_behind(p_, o));  // the source has been read already
-    load_words(kNext, at, count);
-    find_positive(kChosen | kChosen, kNext, kMinusOne, kInfinity);
+    load_words(kNext, at, 0, count);
+    find_positive(kChosen | before, kNext, kMinusOne, kInfinity);
   }
   vmovdqu16(kNext | kChosen | T_z, spreads() ? Zmm(kGradients + c) : kGradient);
 }
@@ -254,10 +255,6 @@ void WindowHalvesKernel::widen_words(const Zmm& to, const Zmm& from, int half) {
   if (p_.in[0].dtype == Dtype::f16) return vcvtph2ps(to, part);
   vpmovzxwd(to, part);
   vpslld(to, to, 16);
-}
-
-void WindowHalvesKernel::load_words(const Zmm& to, const RegExp& at, int count) {
-  count == kWords ? vmovdqu16(to, ptr[at]) : load_halves_between(to, at, 0, count);
 }
 
 /// From rdx on, which holds the row's place.

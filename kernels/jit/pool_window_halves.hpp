@@ -30,7 +30,6 @@ class WindowHalvesKernel : private PoolCode {
   void choose(const PoolChoice& condition, int64_t row, int64_t cell, int count);
   void add_folds(int count);
   void widen_words(const Xbyak::Zmm& to, const Xbyak::Zmm& from, int half);
-  void load_words(const Xbyak::Zmm& words, const Xbyak::RegExp& at, int count);
   Xbyak::RegExp cells_at(const PoolOperand& o, int64_t cell) const;
   int cells_of(int count, int64_t cell) const;
   /// What the windows' winners got, of each vector of cells along x.

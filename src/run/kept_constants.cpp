@@ -33,6 +33,9 @@ struct Cache {
   }
 };
 
+/// A graph for any engine runs on the CPU.
+bool exists(EngineKind kind) { return kind == EngineKind::cpu || kind == EngineKind::any; }
+
 Cache& cache() {
   static Cache& the_cache = *new Cache;  // outlives every executable, also static ones
   return the_cache;
@@ -117,13 +120,6 @@ void KeptConstants::clear() {
   const std::unique_lock lock(mutex_);
   blocks_.clear();
 }
-
-namespace {
-
-/// A graph for any engine runs on the CPU.
-bool exists(EngineKind kind) { return kind == EngineKind::cpu || kind == EngineKind::any; }
-
-}  // namespace
 
 Status set_constant_cache_capacity(EngineKind kind, size_t megabytes) {
   if (!exists(kind))
