@@ -228,7 +228,8 @@ class GroupNorm {
 
   /// The group whose channels start at `first` of the tile.
   void finish(const Tile& tile, int64_t first) const {
-    const auto count = static_cast<double>(plan_.space.rows * plan_.space.lanes / plan_.width() * plan_.together());
+    const int64_t elements = plan_.space.rows * plan_.space.lanes / plan_.width() * plan_.together();
+    const auto count = static_cast<double>(elements);
     // The mean first, then the squares about it: channels that lie far apart cancel nothing.
     const double mean =
         over_channels(first, [&](double positions, int64_t piece,

@@ -185,7 +185,7 @@ namespace {
 /// What the steps of a region around sums read and write, of tensors that are cut with the tiles.
 class Traffic {
  public:
-  Traffic(const Program& p, const Region& r) : p_(p), r_(r) {
+  Traffic(const Program& p, const Region& r) : r_(r) {
     for (size_t i = 0; i < r.steps.size(); ++i) {
       const Step& step = p.steps[r.steps[i]];
       const auto waits = [&](int b) { return sums_.count(b) > 0; };
@@ -226,7 +226,6 @@ class Traffic {
     run_ = std::min(run_, static_cast<int64_t>(bytes_for(desc.dtype, stride)));
   }
 
-  const Program& p_;
   const Region& r_;
   std::set<int> seen_, sums_;  // buffers: large ones; sums, and what is made of them
   int64_t bytes_ = 0, run_ = INT64_MAX;

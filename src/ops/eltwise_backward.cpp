@@ -34,9 +34,9 @@ constexpr OpDef gradient_by_either(OpKind kind, std::string_view name, std::stri
   def.inputs = {{"src/dst", "T", "source or, with use_dst, result of the forward operator"},
                 {"diff_dst", "T", "gradient of its result"}};
   def.checks = {{"gradient_shape", "`diff_dst` must have the shape of `src/dst`", same_shapes}};
-  if (second.text.size() > 0) {
+  if (!second.text.empty()) {
     def.attrs = {first, second, kUseDst};
-  } else if (first.text.size() > 0) {
+  } else if (!first.text.empty()) {
     def.attrs = {first, kUseDst};
   } else {
     def.attrs = {kUseDst};
