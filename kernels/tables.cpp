@@ -3,14 +3,14 @@
 #include <array>
 
 #if PARTITA_JIT
-#include "kernels/jit/flat.hpp"
-#include "kernels/jit/pool_backward.hpp"
-#include "kernels/jit/pool_forward.hpp"
-#include "kernels/jit/pool_from_indices.hpp"
-#include "kernels/jit/resample.hpp"
-#include "kernels/jit/rows_norm.hpp"
-#include "kernels/jit/rows_softmax.hpp"
-#include "kernels/jit/strided.hpp"
+#include "kernels/jit/flat/flat.hpp"
+#include "kernels/jit/flat/strided.hpp"
+#include "kernels/jit/pool/backward/backward.hpp"
+#include "kernels/jit/pool/forward/forward.hpp"
+#include "kernels/jit/pool/indices/from_indices.hpp"
+#include "kernels/jit/resample/resample.hpp"
+#include "kernels/jit/rows/norm.hpp"
+#include "kernels/jit/rows/softmax.hpp"
 #endif
 #include "kernels/kernel.hpp"
 #include "kernels/loop/interpreter.hpp"

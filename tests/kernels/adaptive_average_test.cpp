@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/jit/pool_backward.hpp"
+#include "kernels/jit/pool/backward/backward.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradients of maxima over whole planes: small planes in one piece, longer ones by tiles and blocks, channel-last by
 // columns; windows may be larger than the planes.
+#include "kernels/jit/rows/global_maximum.hpp"
+
 #include <gtest/gtest.h>
 
-#include "kernels/jit/rows_global_maximum.hpp"
 #include "src/base/text.hpp"
 #include "tests/support/kernel_run.hpp"
 #include "tests/support/maxima.hpp"

@@ -5,7 +5,7 @@
 #if PARTITA_JIT
 #include <algorithm>
 
-#include "kernels/jit/deinterleave.hpp"
+#include "kernels/jit/pool/forward/deinterleave.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/text.hpp"
 #include "tests/support/random_problem.hpp"

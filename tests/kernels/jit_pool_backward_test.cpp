@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/jit/pool_backward.hpp"
+#include "kernels/jit/pool/backward/backward.hpp"
 #include "kernels/loop/interpreter.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"

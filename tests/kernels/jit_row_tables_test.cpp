@@ -2,8 +2,8 @@
 // Loops with operands that are the same for many rows: what is computed of them once has the interpreter's bits.
 #include <gtest/gtest.h>
 
-#include "kernels/jit/flat_parts.hpp"
-#include "kernels/jit/row_tables.hpp"
+#include "kernels/jit/flat/flat_parts.hpp"
+#include "kernels/jit/flat/row_tables.hpp"
 #include "src/base/text.hpp"
 #include "tests/support/kernel_run.hpp"
 #include "tests/support/random_loop.hpp"

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/jit/row_kernel.hpp"
+#include "kernels/jit/flat/row_kernel.hpp"
 #include "src/base/text.hpp"
 #include "tests/support/kernel_run.hpp"
 #include "tests/support/random_loop.hpp"

@@ -2,9 +2,9 @@
 // Loops that compute much: two vectors at once have the interpreter's bits, whatever operands and results are.
 #include <gtest/gtest.h>
 
-#include "kernels/jit/expand.hpp"
-#include "kernels/jit/flat_parts.hpp"
-#include "kernels/jit/side_by_side.hpp"
+#include "kernels/jit/code/expand.hpp"
+#include "kernels/jit/flat/flat_parts.hpp"
+#include "kernels/jit/flat/side_by_side.hpp"
 #include "src/base/text.hpp"
 #include "tests/support/kernel_run.hpp"
 #include "tests/support/random_loop.hpp"

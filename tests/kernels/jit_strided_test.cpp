@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "kernels/jit/transpose.hpp"
+#include "kernels/jit/flat/transpose.hpp"
 #include "src/base/text.hpp"
 #include "tests/support/kernel_run.hpp"
 #include "tests/support/random_loop.hpp"

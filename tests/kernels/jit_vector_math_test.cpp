@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/jit/vector_math.hpp"
-#include "kernels/jit/vector_pieces.hpp"
+#include "kernels/jit/code/vector_math.hpp"
+#include "kernels/jit/code/vector_pieces.hpp"
 #include "tests/support/activations.hpp"
 
 namespace partita::jit {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/jit/whole_rows.hpp"
+#include "kernels/jit/rows/whole_rows.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/text.hpp"
 #include "tests/support/kernel_run.hpp"

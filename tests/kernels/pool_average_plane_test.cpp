@@ -2,14 +2,13 @@
 // Channel-first averages with as many windows as cells, and their gradients, whose planes are walked as one row: random
 // windows, divisors, types and expressions against the interpreter, on guarded memory, small planes in groups; large
 // results past the caches.
-#include "kernels/jit/pool_average_plane.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "kernels/jit/pool/average/plane.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/text.hpp"
 #include "tests/support/kernel_run.hpp"

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradients of poolings that fold what they make into one number a channel: against sums and maxima, in double, of what
 // the same kernel stores without folds; the same bytes for all numbers of threads.
-#include "kernels/jit/pool_folds.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "kernels/jit/pool/folds.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"

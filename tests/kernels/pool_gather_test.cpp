@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "kernels/jit/pool_plane_period.hpp"
-#include "kernels/jit/pool_window.hpp"
+#include "kernels/jit/pool/backward/plane_period.hpp"
+#include "kernels/jit/pool/backward/window.hpp"
 #include "kernels/pool_geometry.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Maxima with indices read straight from the source, in both data formats: against the reference with ties, infinities
 // and NaN; the same bytes for all numbers of threads, and past the caches.
-#include "kernels/jit/pool_index_window.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <limits>
 
+#include "kernels/jit/pool/indices/index_window.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"

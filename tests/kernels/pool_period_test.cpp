@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradients of maximum poolings whose windows may overlap, in both data formats: against the reference with ties and
 // NaN, and the same bytes for all numbers of threads.
-#include "kernels/jit/pool_period.hpp"
-
 #include <gtest/gtest.h>
 
-#include "kernels/jit/pool_plane_period.hpp"
-#include "kernels/jit/pool_window.hpp"
+#include "kernels/jit/pool/backward/period.hpp"
+#include "kernels/jit/pool/backward/plane_period.hpp"
+#include "kernels/jit/pool/backward/window.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/text.hpp"
 #include "tests/support/kernel_run.hpp"

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradients of maxima in elements of 16 bits that are chosen from: the same bytes as from the kernel that computes in
 // f32, whatever bits the tensors hold.
-#include "kernels/jit/pool_window_halves.hpp"
-
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cstring>
 #include <numeric>
 
+#include "kernels/jit/pool/backward/window_halves.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"

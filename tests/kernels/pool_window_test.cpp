@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradients of poolings whose windows cover each cell once: against the reference, with ties and NaN, with expressions
 // around them against the same problem without, and streamed in every way.
-#include "kernels/jit/pool_window.hpp"
-
 #include <gtest/gtest.h>
 
 #include <array>
@@ -11,6 +9,7 @@
 #include <limits>
 #include <numeric>
 
+#include "kernels/jit/pool/backward/window.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"

@@ -24,6 +24,17 @@ awk '
     allowed["src/cli"]     = all "|src/cli/"
     allowed["src/compat"]  = all "|src/compat/"
 
+    # the rooms of generated code: what each may see of the others
+    room["code"]     = "code"
+    room["flat"]     = "code|flat"
+    room["rows"]     = "code|flat|rows"
+    room["pool"]     = "code|flat|pool/[a-z_]+[.]"   # what all kinds of poolings share
+    room["average"]  = room["pool"] "|pool/average"
+    room["backward"] = room["average"] "|pool/backward|rows"
+    room["indices"]  = room["backward"] "|pool/indices"
+    room["forward"]  = room["average"] "|pool/(forward|indices)"
+    room["resample"] = "code|flat|pool/backward|resample"
+
     # foreign headers: who may include them
     door["oneDNN"] = "^(kernels/onednn/|src/run/onednn[.]|src/compat/dnnl_graph/)"
     door["Xbyak"]  = "^kernels/jit/"
@@ -41,6 +52,12 @@ awk '
     else if (ours && header !~ "^(" allowed[from] ")") complain("may not include \"" header "\"")
     else if (from == "include" && !ours && header !~ /^[a-z_]+$|^std(def|int|bool)[.]h$/)
       complain("is public and may include nothing but the standard library, not <" header ">")
+    if (file ~ "^kernels/jit/") {
+      inside = folder[3] == "pool" && 4 in folder && folder[4] !~ /[.]/ ? folder[4] : folder[3]
+      if (!(inside in room)) complain("is in a room that has no place in the order")
+      else if (header ~ "^kernels/jit/" && header !~ "^kernels/jit/(" room[inside] ")")
+        complain("may not include \"" header "\" from its room")
+    }
     foreign = header ~ /(^|\/)dnnl/ ? "oneDNN" : header ~ /^xbyak/ ? "Xbyak" : ""
     if (!ours && header ~ /(^|\/)onnxruntime/) foreign = "ONNX Runtime"
     if (foreign && file !~ door[foreign]) complain("may not include " foreign " (<" header ">)")

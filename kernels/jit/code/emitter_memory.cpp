@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads and stores of every element type, whole vectors and parts of them; nothing outside the named elements is
+// touched.
+#include <algorithm>
+#include <bit>
+
+#include "kernels/jit/code/emitter.hpp"
+#include "src/base/check.hpp"
+#include "src/base/dtype.hpp"
+
+namespace partita::jit {
+namespace {
+
+using Xbyak::RegExp;
+using Xbyak::Xmm;
+
+}  // namespace
+
+bool Emitter::loads(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::f32:
+    case Dtype::bf16:
+    case Dtype::f16:
+    case Dtype::s32:
+    case Dtype::s8:
+    case Dtype::u8:
+    case Dtype::boolean:
+    case Dtype::f8_e5m2:
+    case Dtype::f8_e4m3: return true;
+    default: return false;
+  }
+}
+
+bool Emitter::stores(Dtype dtype) { return loads(dtype); }
+
+/// k1 = lanes, or other elements, [begin, end).
+void Emitter::use_mask(int begin, int end) {
+  const auto below = [](int n) { return (uint64_t{1} << n) - 1; };
+  mov(eax, static_cast<uint32_t>(below(end) & ~below(begin)));
+  kmovd(k1, eax);
+}
+
+void Emitter::load_masked(const Xmm& dst, int bytes, const RegExp& address) {
+  const auto from = ptr[address];
+  bytes == 4 ? vmovups(dst, from) : bytes == 2 ? vpmovzxwd(dst, from) : vpmovzxbd(dst, from);
+}
+
+void Emitter::load(Xmm dst, Dtype dtype, Walk walk, const RegExp& address, int count) {
+  if (walk == Walk::same) return load_same(dst, dtype, address);
+  if (unpacks(dtype)) return load_packed(dst, dtype, address, count);
+  if (count == lanes()) {  // both moves at once
+    if (dtype == Dtype::f16) return vcvtph2ps(dst, ptr[address]);
+    if (dtype == Dtype::s8) return vpmovsxbd(dst, ptr[address]), vcvtdq2ps(dst, dst);
+  }
+  load_bytes(dst, bits_of(dtype) / 8, address, count);
+  widen(dst, dtype);
+}
+
+void Emitter::load_bytes(Xmm dst, int bytes, const RegExp& address, int count) {
+  const bool part = count < lanes();
+  if (wide_ || !part) {
+    if (part) use_mask(0, count);
+    return load_masked(part ? dst | k1 | T_z : dst, bytes, address);
+  }
+  if (bytes == 4) {
+    masks_used_ = true;
+    vmovups(scratch(0), ptr[rip + masks_ + (8 - count) * 4]);
+    return vmaskmovps(dst, scratch(0), ptr[address]);
+  }
+  const Xmm one = low(dst);
+  vpxor(one, one, one);
+  for (int j = 0; j < count; ++j)
+    bytes == 2 ? vpinsrw(one, one, ptr[address + 2 * j], static_cast<uint8_t>(j))
+               : vpinsrb(one, one, ptr[address + j], static_cast<uint8_t>(j));
+  bytes == 2 ? vpmovzxwd(dst, one) : vpmovzxbd(dst, one);
+}
+
+void Emitter::load_between(Xmm dst, Dtype dtype, const RegExp& address, int begin, int end) {
+  if (begin == 0) return load(dst, dtype, Walk::next, address, end);
+  use_mask(begin, std::max(begin, end));
+  load_masked(dst | k1 | T_z, bits_of(dtype) / 8, address);
+  widen(dst, dtype);
+}
+
+void Emitter::load_halves_between(Xmm dst, const RegExp& address, int begin, int end) {
+  use_mask(begin, std::max(begin, end));
+  vmovdqu16(dst | k1 | T_z, ptr[address]);
+}
+
+void Emitter::load_apart(Xmm dst, const RegExp& address, int step, int count) {
+  std::vector<int32_t> places;
+  for (int i = 0; i < lanes(); ++i) places.push_back(i * step);
+  const Xmm at = scratch(0), mask = scratch(1);
+  vmovups(at, pattern(places));
+  vxorps(dst, dst, dst);  // it need not wait for what was there
+  if (wide_) {
+    use_mask(0, count);
+    return vgatherdps(Xbyak::Zmm(dst.getIdx()) | k1, ptr[address + Xbyak::Zmm(at.getIdx()) * 4]);
+  }
+  masks_used_ = true;
+  vmovups(mask, ptr[rip + masks_ + (8 - count) * 4]);
+  vgatherdps(Xbyak::Ymm(dst.getIdx()), ptr[address + Xbyak::Ymm(at.getIdx()) * 4], Xbyak::Ymm(mask.getIdx()));
+}
+
+/// From zero-extended elements to f32.
+void Emitter::widen(Xmm dst, Dtype dtype) {
+  switch (dtype) {
+    case Dtype::bf16: return vpslld(dst, dst, 16);
+    case Dtype::f16: return halves_to_f32(dst);
+    case Dtype::f8_e5m2:  // the upper byte of an f16
+      vpslld(dst, dst, 8);
+      return halves_to_f32(dst);
+    case Dtype::f8_e4m3: return widen_f8(dst, dtype);
+    case Dtype::boolean: vpminsd(dst, dst, everywhere(1)); return vcvtdq2ps(dst, dst);
+    case Dtype::s8:
+      vpslld(dst, dst, 24);
+      vpsrad(dst, dst, 24);
+      return vcvtdq2ps(dst, dst);
+    case Dtype::u8: return vcvtdq2ps(dst, dst);
+    default: return;
+  }
+}
+
+/// v = f32 of the f16 in the lanes' lower halves.
+void Emitter::halves_to_f32(Xmm v) {
+  if (wide_) {
+    vpmovdw(half(v), v);
+  } else {
+    const Xbyak::Ymm all(v.getIdx());
+    vpackusdw(all, all, all);
+    vpermq(all, all, 0x08);
+  }
+  vcvtph2ps(v, half(v));
+}
+
+/// Each lane gets the four bytes that hold its element, and shifts.
+void Emitter::load_packed(Xmm dst, Dtype dtype, const RegExp& address, int count) {
+  constexpr int kOfFourBytes = 8, kBits = 4;
+  const Xmm bytes = low(dst);
+  const bool whole = count == lanes(), is_signed = dtype == Dtype::s4;
+  std::vector<int32_t> fours, shifts;
+  for (int i = 0; i < lanes(); ++i) {
+    fours.push_back(i / kOfFourBytes);
+    const int up = kBits * (i % kOfFourBytes);
+    shifts.push_back(is_signed ? 32 - kBits - up : up);
+  }
+  if (wide_) {
+    if (whole) {
+      vmovq(bytes, ptr[address]);
+    } else {
+      use_mask(0, (count + 1) / 2);
+      vmovdqu8(bytes | k1 | T_z, ptr[address]);
+    }
+    vmovups(scratch(0), pattern(fours));
+    vpermd(Xbyak::Zmm(dst.getIdx()), Xbyak::Zmm(scratch(0).getIdx()), Xbyak::Zmm(dst.getIdx()));
+  } else if (whole) {
+    vpbroadcastd(dst, ptr[address]);
+  } else {
+    vpxor(bytes, bytes, bytes);
+    for (int j = 0; j < (count + 1) / 2; ++j) vpinsrb(bytes, bytes, ptr[address + j], static_cast<uint8_t>(j));
+    vpbroadcastd(dst, bytes);
+  }
+  if (is_signed) {
+    vpsllvd(dst, dst, pattern(shifts));
+    vpsrad(dst, dst, 32 - kBits);
+  } else {
+    vpsrlvd(dst, dst, pattern(shifts));
+    wide_ ? vpandd(dst, dst, everywhere(15)) : vpand(dst, dst, everywhere(15));
+  }
+  vcvtdq2ps(dst, dst);
+}
+
+void Emitter::load_same(Xmm dst, Dtype dtype, const RegExp& address) {
+  const Xmm one(dst.getIdx());
+  switch (dtype) {
+    case Dtype::s4:
+    case Dtype::u4:
+      movzx(eax, byte[address]);
+      shl(eax, 28);
+      dtype == Dtype::s4 ? sar(eax, 28) : shr(eax, 28);
+      vmovd(one, eax);
+      vcvtdq2ps(one, one);
+      break;
+    case Dtype::f32:
+    case Dtype::s32: return vbroadcastss(dst, dword[address]);
+    case Dtype::bf16:
+      movzx(eax, word[address]);
+      shl(eax, 16);
+      vmovd(one, eax);
+      break;
+    case Dtype::f16:
+    case Dtype::f8_e5m2:
+      if (dtype == Dtype::f16)
+        movzx(eax, word[address]);
+      else
+        movzx(eax, byte[address]), shl(eax, 8);
+      vmovd(one, eax);
+      vcvtph2ps(one, one);
+      break;
+    case Dtype::f8_e4m3:
+      movzx(eax, byte[address]);
+      vmovd(one, eax);
+      widen_f8(dst, dtype);
+      break;
+    default:
+      dtype == Dtype::s8 ? movsx(eax, byte[address]) : movzx(eax, byte[address]);
+      if (dtype == Dtype::boolean) {
+        test(eax, eax);
+        setne(al);
+        movzx(eax, al);
+      }
+      vmovd(one, eax);
+      vcvtdq2ps(one, one);
+  }
+  vbroadcastss(dst, one);
+}
+
+void Emitter::store(Xmm value, Dtype dtype, bool integer, const RegExp& address, int count, bool streaming) {
+  const Xmm v = scratch(2);
+  switch (dtype) {
+    case Dtype::f32:
+      if (integer) vcvtdq2ps(v, value);
+      return store_bytes(integer ? v : value, 4, address, count, streaming);
+    case Dtype::s32:
+      if (integer) return store_bytes(value, 4, address, count, streaming);
+      vmovaps(v, value);
+      to_s32(v);
+      return store_bytes(v, 4, address, count, streaming);
+    case Dtype::bf16:
+    case Dtype::f16: to_halves(v, value, dtype, integer); return store_halves(half(v), address, count, streaming);
+    default: break;
+  }
+  integer ? vcvtdq2ps(v, value) : vmovaps(v, value);
+  switch (dtype) {
+    case Dtype::boolean:
+      is_not_zero(v);
+      vpsrld(v, v, 31);
+      break;
+    case Dtype::f8_e5m2:
+    case Dtype::f8_e4m3: narrow_f8(v, dtype); break;
+    default: to_integer(v, dtype);
+  }
+  store_bytes(v, 1, address, count, streaming);
+}
+
+void Emitter::to_halves(Xmm dst, Xmm value, Dtype dtype, bool integer) {
+  const Xmm v = scratch(2), from = integer ? v : value;
+  if (integer) vcvtdq2ps(v, value);
+  if (dtype == Dtype::f16) return vcvtps2ph(half(dst), from, 0);
+  if (converts_bf16_) return vcvtneps2bf16(half(dst), from);
+  if (!integer) vmovaps(v, value);
+  round_to_bf16(v);
+  vpsrld(v, v, 16);
+  if (wide_) return vpmovdw(half(dst), v);
+  vextracti128(low(scratch(0)), Xbyak::Ymm(v.getIdx()), 1);
+  vpackusdw(low(dst), low(v), low(scratch(0)));
+}
+
+/// Uses all scratch.
+void Emitter::pack(Xmm dst, Xmm a, Xmm b, Dtype dtype) {
+  if (dtype == Dtype::bf16 && converts_bf16_) return vcvtne2ps2bf16(dst, b, a);
+  to_halves(scratch(3), b, dtype, false);
+  to_halves(scratch(2), a, dtype, false);
+  vinserti64x4(Xbyak::Zmm(dst.getIdx()), Xbyak::Zmm(scratch(2).getIdx()), half(scratch(3)), 1);
+}
+
+/// Stores the low `bytes` bytes of each lane.
+void Emitter::store_bytes(Xmm v, int bytes, const RegExp& address, int count, bool streaming) {
+  const bool part = count < lanes();
+  const auto to = ptr[address];
+  if (bytes == 4 && in_pieces(count * 4, streaming)) return stream(v, address, count * 4);
+  if (wide_ && bytes == 2 && in_pieces(count * 2, streaming)) {
+    vpmovdw(half(scratch(3)), v);
+    return stream(half(scratch(3)), address, count * 2);
+  }
+  if (wide_) {
+    if (part) use_mask(0, count);
+    if (bytes == 4) return part ? vmovups(to | k1, v) : streaming ? vmovntps(to, v) : vmovups(to, v);
+    if (part) return bytes == 2 ? vpmovdw(to | k1, v) : vpmovdb(to | k1, v);
+    if (!streaming) return bytes == 2 ? vpmovdw(to, v) : vpmovdb(to, v);
+    const Xmm packed = bytes == 2 ? half(scratch(3)) : low(scratch(3));
+    bytes == 2 ? vpmovdw(packed, v) : vpmovdb(packed, v);
+    return vmovntdq(to, packed);
+  }
+  if (bytes == 4) {
+    if (!part) return streaming ? vmovntps(to, v) : vmovups(to, v);
+    masks_used_ = true;
+    vmovups(scratch(3), ptr[rip + masks_ + (8 - count) * 4]);
+    return vmaskmovps(to, scratch(3), v);
+  }
+  // The lanes' low bytes alone, packed in each 128 bits, then the two halves side by side.
+  const Xmm packed = scratch(3), one = low(packed);
+  vpslld(packed, v, 32 - 8 * bytes);
+  vpsrld(packed, packed, 32 - 8 * bytes);
+  vpackusdw(packed, packed, packed);
+  vpermq(Xbyak::Ymm(packed.getIdx()), Xbyak::Ymm(packed.getIdx()), 0x08);
+  if (bytes == 1) vpackuswb(one, one, one);
+  if (!part) return bytes == 2 ? (streaming ? vmovntdq(to, one) : vmovdqu(to, one)) : vmovq(to, one);
+  for (int j = 0; j < count; ++j)
+    bytes == 2 ? vpextrw(ptr[address + 2 * j], one, static_cast<uint8_t>(j))
+               : vpextrb(ptr[address + j], one, static_cast<uint8_t>(j));
+}
+
+void Emitter::store_words(Xmm v, const RegExp& address, int count, bool streaming) {
+  if (count % 2 == 0) return store_bytes(v, 4, address, count / 2, streaming);
+  use_mask(0, count);
+  vmovdqu16(ptr[address] | k1, v);
+}
+
+/// Stores `count` elements of 16 bits that lie side by side.
+void Emitter::store_halves(Xmm packed, const RegExp& address, int count, bool streaming) {
+  const auto to = ptr[address];
+  if (in_pieces(count * 2, streaming)) return stream(packed, address, count * 2);
+  if (count == lanes()) return streaming ? vmovntdq(to, packed) : vmovups(to, packed);
+  if (wide_) {
+    use_mask(0, count);
+    return vmovdqu16(to | k1, packed);
+  }
+  for (int j = 0; j < count; ++j) vpextrw(ptr[address + 2 * j], packed, static_cast<uint8_t>(j));
+}
+
+/// The vector's first `bytes` bytes, as large pieces as may be.
+void Emitter::stream(Xmm v, const RegExp& address, int bytes) {
+  const Xmm upper = v.getIdx() == scratch(3).getIdx() ? scratch(0) : scratch(3);
+  for (int at = 0; at < bytes;) {
+    const int left = std::min(bytes - at, stream_piece_);
+    const bool halves = left >= 32;
+    const auto part = static_cast<uint8_t>(at / (halves ? 32 : 16));
+    const Xmm from = at == 0 ? v : upper;
+    if (at > 0 && wide_)
+      halves ? vextractf32x8(Xbyak::Ymm(upper.getIdx()), Xbyak::Zmm(v.getIdx()), part)
+             : vextractf32x4(low(upper), Xbyak::Zmm(v.getIdx()), part);
+    else if (at > 0)
+      vextractf128(low(upper), Xbyak::Ymm(v.getIdx()), part);
+    const auto to = ptr[address + at];
+    halves ? vmovntps(to, Xbyak::Ymm(from.getIdx())) : vmovntps(to, low(from));
+    at += halves ? 32 : 16;
+  }
+}
+
+void Emitter::advance(const Xbyak::Operand& to, int64_t bytes) {
+  if (bytes == 0) return;
+  if (bytes == static_cast<int32_t>(bytes)) return add(to, static_cast<uint32_t>(bytes));
+  mov(rax, bytes);
+  add(to, rax);
+}
+
+/// One stream of reads leaves much of a core's bandwidth unused, for the hardware fetches only so far ahead in each
+/// page. So lines are fetched from four pages in turns: the number of a line in a window of four pages is rotated.
+void Emitter::fetch_ahead(const Xbyak::RegExp& from, int least) {
+  constexpr int kLineBits = 6, kWindow = 4 * 4096, kPages = 2;
+  constexpr int kNear = 4096;  // what is read later does not stay in the nearest cache
+  lea(rax, ptr[from]);
+  shr(rax, kLineBits);
+  ror(al, kPages);  // the low 8 bits number the lines of a window
+  shl(rax, kLineBits);
+  const auto line = ptr[rax + (least + kWindow - 1) / kWindow * kWindow + kWindow];
+  least <= kNear ? prefetcht0(line) : prefetcht1(line);
+}
+
+}  // namespace partita::jit

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Flat loops in generated code: each part's rows are shared by the threads.
+#include "kernels/jit/flat/flat.hpp"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+
+#include "kernels/jit/code/expand.hpp"
+#include "kernels/jit/code/run_of.hpp"
+#include "kernels/jit/flat/exceeds_cache.hpp"
+#include "kernels/jit/flat/flat_parts.hpp"
+#include "kernels/jit/flat/fold_loop.hpp"
+#include "kernels/jit/flat/row_tables.hpp"
+#include "kernels/jit/flat/side_by_side.hpp"
+#include "kernels/loop/fold_plan.hpp"
+#include "src/base/dtype.hpp"
+#include "src/base/shape.hpp"
+#include "src/base/threads.hpp"
+
+namespace partita::jit {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+constexpr int64_t kLongestJoined = 512, kLeastJoined = 4096;  ///< elements of a row, of rows that follow each other
+constexpr int64_t kFreeOperations = 32;  ///< operations that hide behind the loads and stores of a vector
+
+/// A part with its code.
+struct Part {
+  FlatPart flat = {};
+  std::shared_ptr<const FlatKernel> plain = nullptr;
+  std::shared_ptr<const FlatKernel> streaming = nullptr;  ///< null where the result may stay in the caches
+  int64_t together = 0;     ///< elements that streaming stores at once where it joins rows, else 0
+  RowsAtOnce streams = {};  ///< the same as `streaming`
+};
+
+class FlatLoop {
+ public:
+  FlatLoop(const Problem& loop, const Target& target) {
+    const Problem whole = prepared(loop);
+    tables_ = RowTables::of(whole, target.isa);
+    const Problem& p = tables_ ? tables_->loop() : whole;
+    const Lanes lanes = expanded(p.back, p, target.isa);
+    cost_ = 1 + static_cast<int64_t>(lanes.code.size()) / kFreeOperations;
+    coordinates_ = reads_coordinates(p.back);
+    const int inner_axis = p.out[0].dims.size() - 1;
+    const bool large = exceeds_cache(whole);
+    for (FlatPart& flat : parts_of(p)) {
+      const auto kernel = [&](RowShape shape) {
+        const Lanes code = two_vectors(p.back, lanes, shape, target.isa);
+        return std::make_shared<const FlatKernel>(target.isa, code, shape, inner_axis);
+      };
+      RowShape shape = flat.shape(flat.last_axis());
+      Part part{std::move(flat), kernel(shape)};
+      const bool aligned = rows_aligned(part.flat);
+      shape.streaming = large && (aligned || may_join(part.flat));
+      shape.joined = shape.streaming && !aligned;
+      if (shape.joined) part.together = JoinedStores::together(target.isa, bits_of(part.flat.out[0].dtype) / 8);
+      if (shape.streaming && aligned && !coordinates_)
+        part.streams = row_streams(p.back, lanes, shape, part.flat.rows[part.flat.last_axis()], target.isa);
+      part.flat.fetch_in_turns(lanes, shape);
+      if (shape.streaming) part.streaming = kernel(shape);
+      parts_.push_back(std::move(part));
+    }
+  }
+
+  Status operator()(const RunArgs& args) const {
+    for (const Part& part : parts_) run(part, args);
+    return {};
+  }
+
+ private:
+  /// Every row starts where a streaming store may.
+  static bool rows_aligned(const FlatPart& part) {
+    return std::ranges::all_of(part.out, [&](const TensorDesc& desc) {
+      const int64_t each = bits_of(desc.dtype) / 8;
+      if (desc.offset * each % kAlignment != 0) return false;
+      for (int d = 0; d < part.rows.size(); ++d)
+        if (part.rows[d] > 1 && desc.strides[d] * each % kAlignment != 0) return false;
+      return true;
+    });
+  }
+
+  /// Rows follow each other in calls long enough to bear what their ends cost.
+  bool may_join(const FlatPart& part) const {
+    const TensorDesc& first = part.out[0];
+    const int64_t each = bits_of(first.dtype) / 8, axis = part.last_axis();
+    if (coordinates_ || part.out.size() > JoinedStores::kMostOutputs || each == 1 || part.length > kLongestJoined ||
+        part.rows[static_cast<int>(axis)] * part.length < kLeastJoined)
+      return false;
+    return std::ranges::all_of(part.out, [&](const TensorDesc& desc) {
+      return bits_of(desc.dtype) / 8 == each && desc.strides == first.strides &&
+             (desc.offset - first.offset) * each % kAlignment == 0 &&
+             desc.strides[static_cast<int>(axis)] == part.length;
+    });
+  }
+
+  static bool aligned(const RunArgs& args) {
+    return std::all_of(args.out.begin(), args.out.end(),
+                       [](void* p) { return reinterpret_cast<uintptr_t>(p) % kAlignment == 0; });
+  }
+
+  void run(const Part& part, const RunArgs& args) const {
+    const FlatKernel& kernel = part.streaming && aligned(args) ? *part.streaming : *part.plain;
+    const Dims& extents = part.flat.rows;
+    const int axis = part.flat.last_axis();
+    const int64_t run_length = coordinates_ ? 1 : extents[axis];
+    parallel_for(elements(extents), part.flat.length * cost_, [&](int64_t begin, int64_t end) {
+      while (begin < end) {
+        const Dims at = coordinates(begin, extents);
+        const int64_t left = extents[axis] - at[axis];
+        const int64_t rows = std::min({run_length, left, end - begin});
+        tables_ ? run_with_tables(kernel, part, args, at, rows) : run_rows(kernel, part, args, at, rows, nullptr);
+        begin += rows;
+      }
+    });
+  }
+
+  /// In a function of its own, because small loops do without the memory.
+  [[gnu::noinline]] void run_with_tables(const FlatKernel& kernel, const Part& part, const RunArgs& args,
+                                         const Dims& at, int64_t rows) const {
+    alignas(kAlignment) RowTables::Memory memory;
+    run_rows(kernel, part, args, at, rows, &memory);
+  }
+
+  void run_rows(const FlatKernel& kernel, const Part& rows_of, const RunArgs& args, const Dims& at, int64_t rows,
+                RowTables::Memory* memory) const {
+    const FlatPart& part = rows_of.flat;
+    std::array<const void*, kMaxLoopOperands> in;
+    std::array<void*, kMaxLoopOperands> out;
+    for (size_t k = 0; k < args.in.size(); ++k) in[k] = row_address(args.in[k], part.in[k], at);
+    if (memory) tables_->fill(in.data(), *memory);
+    for (size_t k = 0; k < part.out.size(); ++k)
+      out[k] = const_cast<std::byte*>(row_address(args.out[k], part.out[k], at));
+    std::array<int32_t, kMaxRank> place{};
+    if (coordinates_) place_of(part, at, place.data());
+    RowCall call{in.data(), out.data(), place.data(), rows};
+    if (&kernel == rows_of.streaming.get())
+      rows_of.streams.run(call, {in.data(), part.in.size()}, {out.data(), part.out.size()});
+    if (call.rows == 0) return;
+    if (&kernel != rows_of.streaming.get() || rows_of.together == 0) return kernel(call);
+    const JoinedCall joined({out.data(), part.out.size()}, bits_of(part.out[0].dtype) / 8, rows_of.together,
+                            rows * part.length);
+    call.joined = joined.places();
+    call.pending = joined.pending();
+    kernel(call);
+    joined.finish();
+  }
+
+  std::vector<Part> parts_;
+  std::optional<RowTables> tables_;
+  int64_t cost_ = 1;
+  bool coordinates_ = false;
+};
+
+}  // namespace
+
+const char* refuse_flat(const Problem& problem, const Target&) {
+  if (const char* reason = refuse_expansion(problem.back, problem)) return reason;
+  if (has_folds(problem)) return refuse_fold_loop(problem);
+  return refuse_rows(prepared(problem));
+}
+
+Result<Run> make_flat(const Problem& problem, const Target& target) {
+  return has_folds(problem) ? make_fold_loop(problem, target) : run_of<FlatLoop>(problem, target);
+}
+
+}  // namespace partita::jit

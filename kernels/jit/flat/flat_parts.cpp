@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Order of axes, joining of axes, cutting into rows.
+#include "kernels/jit/flat/flat_parts.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "kernels/loop/collapse.hpp"
+#include "kernels/loop/fold_plan.hpp"
+#include "src/base/cpu.hpp"
+#include "src/base/dtype.hpp"
+#include "src/base/shape.hpp"
+
+namespace partita::jit {
+namespace {
+
+constexpr int64_t kRow = 2048;
+
+/// The operand whose memory the walk follows: the first result that is stored, else the largest operand.
+const TensorDesc& leader_of(const Problem& loop) {
+  for (size_t k = 0; k < loop.out.size(); ++k)
+    if (fold_of_output(loop.back, k) == Fold::none) return loop.out[k];
+  const auto size = [](const TensorDesc& desc) {
+    int64_t n = 1;
+    for (int d = 0; d < desc.dims.size(); ++d)
+      if (desc.strides[d] != 0) n *= desc.dims[d];
+    return n;
+  };
+  const TensorDesc* leader = &loop.out[0];
+  for (const TensorDesc& desc : loop.in)
+    if (size(desc) > size(*leader)) leader = &desc;
+  return *leader;
+}
+
+/// Axes sorted so that the leader is walked as it lies in memory.
+Problem in_memory_order(const Problem& loop) {
+  const TensorDesc result = leader_of(loop);
+  std::array<int, kMaxRank> order{};
+  const int rank = result.dims.size();
+  std::iota(order.begin(), order.begin() + rank, 0);
+  std::stable_sort(order.begin(), order.begin() + rank,
+                   [&](int a, int b) { return result.strides[a] > result.strides[b]; });
+  Dims axes;
+  for (int d = 0; d < rank; ++d) axes.push_back(order[static_cast<size_t>(d)]);
+  Problem p = loop;
+  for (auto* side : {&p.in, &p.out})
+    for (TensorDesc& desc : *side) {
+      desc.dims = permuted(desc.dims, axes);
+      desc.strides = permuted(desc.strides, axes);
+    }
+  for (Instr& in : p.back.code)
+    if (in.op == ExprOp::index_s32)
+      in.imm = static_cast<int32_t>(std::find(axes.begin(), axes.end(), int64_t{in.imm}) - axes.begin());
+  return p;
+}
+
+/// Whether every row begins with a whole byte.
+bool has_whole_bytes(const TensorDesc& desc) {
+  bool even = desc.offset % 2 == 0;
+  for (int d = 0; d + 1 < desc.dims.size(); ++d) even = even && (desc.dims[d] == 1 || desc.strides[d] % 2 == 0);
+  return even;
+}
+
+const char* refuse_operand(const TensorDesc& desc, bool output) {
+  const bool packed = !output && Emitter::unpacks(desc.dtype);
+  if (!packed && (output ? !Emitter::stores(desc.dtype) : !Emitter::loads(desc.dtype)))
+    return "an operand's type has no generated conversion";
+  if (packed && !has_whole_bytes(desc)) return "a row of an operand begins in the middle of a byte";
+  const int64_t step = desc.dims.back() == 1 ? 1 : desc.strides.back();
+  if (step != 1 && (output || step != 0)) return "an operand's elements are not next to each other";
+  return nullptr;
+}
+
+/// Elements [start, start + rows * length) of the innermost axis.
+FlatPart part_of(const Problem& loop, int64_t start, int64_t rows, int64_t length) {
+  FlatPart part;
+  part.length = length;
+  part.start = start;
+  const auto view_of = [&](const TensorDesc& desc, std::vector<bool>& steps) {
+    TensorDesc view = desc;
+    const int64_t step = desc.dims.back() == 1 ? 0 : desc.strides.back();
+    view.offset += start * step;
+    view.dims.back() = rows;
+    view.strides.back() = step * length;
+    steps.push_back(step != 0);
+    return view;
+  };
+  for (const TensorDesc& desc : loop.in) part.in.push_back(view_of(desc, part.in_steps));
+  for (const TensorDesc& desc : loop.out) part.out.push_back(view_of(desc, part.out_steps));
+  part.rows = part.out[0].dims;
+  return part;
+}
+
+/// Length of the rows that an axis is cut into: equal ones in whole vectors where that works out.
+int64_t row_length(int64_t length) {
+  constexpr int64_t kVector = 16;
+  const int64_t least = (length + kRow - 1) / kRow;
+  for (int64_t n = least; n > 0 && n <= 4 * least; ++n)
+    if (length % (n * kVector) == 0) return length / n;
+  return std::clamp(length, int64_t{1}, kRow);
+}
+
+}  // namespace
+
+Problem prepared(const Problem& loop) {
+  Problem p = collapsed(in_memory_order(loop));
+  for (auto* side : {&p.in, &p.out})
+    for (TensorDesc& desc : *side)
+      if (desc.dims.empty()) {
+        desc.dims = {1};
+        desc.strides = {1};
+      }
+  return p;
+}
+
+bool reads_coordinates(const Expr& expr) {
+  return std::any_of(expr.code.begin(), expr.code.end(), [](const Instr& in) { return in.op == ExprOp::index_s32; });
+}
+
+const char* refuse_rows(const Problem& p) {
+  if (p.in.size() > kMaxLoopOperands || p.out.size() > kMaxLoopOperands) return "too many operands";
+  for (const TensorDesc& desc : p.in)
+    if (const char* reason = refuse_operand(desc, false)) return reason;
+  for (size_t k = 0; k < p.out.size(); ++k) {
+    const bool folded = fold_of_output(p.back, k) != Fold::none;
+    if (const char* reason = refuse_operand(p.out[k], !folded)) return reason;
+  }
+  return nullptr;
+}
+
+std::vector<FlatPart> parts_of(const Problem& loop) {
+  const int64_t length = loop.out[0].dims.back(), row = row_length(length);
+  std::vector<FlatPart> parts{part_of(loop, 0, length / row, row)};
+  if (length % row > 0) parts.push_back(part_of(loop, length / row * row, 1, length % row));
+  return parts;
+}
+
+int FlatPart::last_axis() const {
+  int axis = rows.size() - 1;
+  while (axis > 0 && rows[axis] == 1) --axis;
+  return axis;
+}
+
+RowShape FlatPart::shape(int axis) const {
+  RowShape shape{.length = length, .prefetch = kPrefetchFromMemory};
+  const auto operand = [&](const TensorDesc& desc, bool steps) {
+    return RowOperand{desc.dtype, steps, desc.strides[axis] * bits_of(desc.dtype) / 8};
+  };
+  for (size_t k = 0; k < in.size(); ++k) shape.in.push_back(operand(in[k], in_steps[k]));
+  for (size_t k = 0; k < out.size(); ++k) shape.out.push_back(operand(out[k], out_steps[k]));
+  return shape;
+}
+
+void FlatPart::fetch_in_turns(const Lanes& lanes, RowShape& shape) const {
+  constexpr size_t kMostStreams = 2, kFewOperations = 6;
+  int64_t bytes = 0;
+  std::vector<RowOperand*> streams;
+  for (size_t k = 0; k < in.size(); ++k) {
+    const int64_t bits = bits_of(in[k].dtype);
+    bool moves = in_steps[k];
+    for (int d = 0; d < rows.size(); ++d) moves = moves && (rows[d] == 1 || in[k].strides[d] != 0);
+    if (!moves) continue;
+    // Narrow elements have more to compute a line, and finding the line that is fetched adds to it.
+    if (bits < 32 && lanes.code.size() > kFewOperations && reads_streams_alone()) return;
+    bytes += elements(rows) * length * bits / 8;
+    streams.push_back(&shape.in[k]);
+  }
+  if (streams.size() > kMostStreams || !leaves_the_caches(bytes)) return;
+  shape.prefetch = 0;
+  const bool writes = std::ranges::count(out_steps, true) > 0;
+  if (!writes && reads_streams_alone()) return;
+  for (RowOperand* stream : streams) stream->in_turns = true;
+}
+
+void place_of(const FlatPart& part, const Dims& at, int32_t* place) {
+  for (int d = 0; d < at.size(); ++d) place[d] = static_cast<int32_t>(at[d]);
+  place[at.size() - 1] = static_cast<int32_t>(part.start + at.back() * part.length);
+}
+
+}  // namespace partita::jit

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Flat loops cut into blocks of rows: the walk that generated code of loops shares.
+#pragma once
+
+#include <vector>
+
+#include "kernels/jit/flat/flat_kernel.hpp"
+#include "kernels/problem.hpp"
+#include "src/base/dtype.hpp"
+
+namespace partita::jit {
+
+inline constexpr size_t kMaxLoopOperands = 160;
+
+/// A block of rows of one length. Axes are those of the prepared loop; the innermost one counts rows here.
+struct FlatPart {
+  Dims rows;                        ///< extents
+  int64_t length = 0;               ///< elements of a row
+  int64_t start = 0;                ///< first element along the innermost axis
+  std::vector<TensorDesc> in, out;  ///< over the rows; offset of the part's first element
+  std::vector<bool> in_steps, out_steps;
+
+  /// The axis that a call walks where nothing speaks for another: the last one with more than one row.
+  int last_axis() const;
+  /// Operands as they are walked row by row along `axis`.
+  RowShape shape(int axis) const;
+  /// Lets `shape` fetch from several pages in turns, where few tensors come from memory, little is computed and the
+  /// processor does not do as well alone.
+  void fetch_in_turns(const Lanes& lanes, RowShape& shape) const;
+};
+
+/// The loop as generated code wants it: axes in the order of its memory, joined, at least one.
+Problem prepared(const Problem& loop);
+/// The prepared loop in rows of at most 2048 elements, so that threads can share a long axis; a shorter rest is a part
+/// of its own.
+std::vector<FlatPart> parts_of(const Problem& prepared);
+
+bool reads_coordinates(const Expr& expr);
+/// Null where rows of every operand can be walked, otherwise the reason.
+const char* refuse_rows(const Problem& prepared);
+
+/// Address of the first element of row `at`.
+inline const std::byte* row_address(const void* base, const TensorDesc& desc, const Dims& at) {
+  int64_t element = desc.offset;
+  for (int d = 0; d < at.size(); ++d) element += at[d] * desc.strides[d];
+  return static_cast<const std::byte*>(base) + element * bits_of(desc.dtype) / 8;
+}
+
+/// Coordinates of the first element of row `at`, for index operations.
+void place_of(const FlatPart& part, const Dims& at, int32_t* place);
+
+}  // namespace partita::jit

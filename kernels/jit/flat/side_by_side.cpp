@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies of an expression side by side.
+#include "kernels/jit/flat/side_by_side.hpp"
+
+#include "kernels/jit/code/expand.hpp"
+#include "kernels/jit/flat/flat_parts.hpp"
+#include "kernels/transplant.hpp"
+#include "src/base/check.hpp"
+#include "src/base/dtype.hpp"
+
+namespace partita::jit {
+namespace {
+
+int64_t vector_bytes(Isa isa, Dtype dtype) { return int64_t{lanes_of(isa)} * bits_of(dtype) / 8; }
+
+ExprOp op_of(Fold fold) {
+  switch (fold) {
+    case Fold::max: return ExprOp::max;
+    case Fold::min: return ExprOp::min;
+    case Fold::mul: return ExprOp::mul;
+    case Fold::sum:
+    case Fold::none: break;
+  }
+  return ExprOp::add;
+}
+
+}  // namespace
+
+SideBySide::SideBySide(const Expr& expr, std::vector<RowOperand> in, std::vector<RowOperand> out)
+    : code_(expr.code), in_(std::move(in)), out_(std::move(out)) {}
+
+int SideBySide::append(std::vector<RowOperand>& side, std::vector<TensorDesc>& types, RowOperand operand, int place,
+                       int64_t behind) {
+  if (side.size() > static_cast<size_t>(place)) {
+    operand.place = place;
+    operand.behind = static_cast<int>(behind);
+  }
+  types.push_back({operand.dtype, {}, {}, 0});
+  side.push_back(operand);
+  return static_cast<int>(side.size()) - 1;
+}
+
+void SideBySide::add_vectors(Isa isa, int count, int64_t row) {
+  for (int v = 0; v < count; ++v) add(isa, v, row);
+}
+
+void SideBySide::add(Isa isa, int vector, int64_t row) {
+  Transplant t(code_, expr_);
+  const auto of_row = [&](const RowOperand& o) { return o.steps ? vector * vector_bytes(isa, o.dtype) : 0; };
+  const auto behind = [&](const RowOperand& o) { return row * o.row_bytes + of_row(o); };
+  const auto is_new = [&](const RowOperand& operand) { return count_ == 0 || behind(operand) != 0; };
+  for (size_t k = 0; k < in_.size(); ++k) {
+    const int place = static_cast<int>(k);
+    RowOperand operand = in_[k];
+    if (!begins_line(of_row(operand), vector_bytes(isa, operand.dtype))) operand.ahead = 0, operand.in_turns = false;
+    t.in_map.push_back(is_new(operand) ? append(shape_.in, types_.in, operand, place, behind(operand)) : place);
+  }
+  std::vector<size_t> folds(out_.size());  ///< where each output that folds stands
+  for (size_t k = 0; k < out_.size(); ++k) {
+    const int place = static_cast<int>(k);
+    const bool folds_here = out_[k].fold != Fold::none;
+    PT_ASSERT(folds_here || is_new(out_[k]));
+    const int at = is_new(out_[k]) ? append(shape_.out, types_.out, out_[k], place, behind(out_[k])) : place;
+    folds[k] = static_cast<size_t>(at);
+    t.out_map.push_back(folds_here ? -1 : at);
+  }
+  folded_.resize(shape_.out.size());
+  ++count_;
+
+  const std::vector<Value> values = t.run();
+  ExprBuilder b(expr_);
+  for (size_t i = 0; i < code_.size(); ++i) {
+    const Fold how = fold_of(code_[i].op);
+    if (how == Fold::none) continue;
+    std::optional<Value>& so_far = folded_[folds[static_cast<size_t>(code_[i].imm)]];
+    so_far = so_far ? b.apply(op_of(how), *so_far, values[i]) : values[i];
+  }
+}
+
+namespace {
+
+/// Of an output of 16-bit elements: the one whose vectors lie behind its own in the same 64 bytes; -1: none.
+int follower_of(const std::vector<RowOperand>& out, size_t k) {
+  const RowOperand& first = out[k];
+  const bool halves = first.dtype == Dtype::bf16 || first.dtype == Dtype::f16;
+  constexpr int kBytes = lanes_of(Isa::avx512) * 2;
+  if (!halves || first.fold != Fold::none || !first.steps || first.behind % (2 * kBytes) != 0) return -1;
+  const int place = first.place < 0 ? static_cast<int>(k) : first.place;
+  const auto follows = [&](const RowOperand& o) { return o.place == place && o.behind == first.behind + kBytes; };
+  const auto found = std::ranges::find_if(out, follows);
+  return found == out.end() ? -1 : static_cast<int>(found - out.begin());
+}
+
+/// With one store for two vectors of 16-bit elements that follow each other.
+Lanes with_packed_stores(const Lanes& lanes, RowShape& shape) {
+  std::vector<int> first_of(shape.out.size(), -1);
+  for (size_t k = 0; k < shape.out.size(); ++k)
+    if (const int second = follower_of(shape.out, k); second >= 0)
+      first_of[static_cast<size_t>(second)] = static_cast<int>(k);
+  for (const Lane& lane : lanes.code)
+    if (lane.op == LaneOp::store && lane.flag) return lanes;  // integers
+
+  Lanes packed;
+  packed.in_order = lanes.in_order;
+  LaneBuilder b(packed);
+  std::vector<LaneBuilder::Value> moved(lanes.code.size()), stored(shape.out.size());
+  for (size_t i = 0; i < lanes.code.size(); ++i) {
+    Lane lane = lanes.code[i];
+    lane.a = moved[lane.a];
+    lane.b = moved[lane.b];
+    lane.c = moved[lane.c];
+    const auto k = static_cast<size_t>(lane.imm);
+    if (lane.op == LaneOp::store && first_of[k] >= 0) {
+      RowOperand& first = shape.out[static_cast<size_t>(first_of[k])];
+      first.packed = true;
+      const LaneBuilder::Value value = stored[static_cast<size_t>(first_of[k])];
+      lane.a = b.op(LaneOp::pack, value, lane.a, 0, static_cast<int32_t>(first.dtype));
+      lane.imm = first_of[k];
+    } else if (lane.op == LaneOp::store && std::ranges::find(first_of, lane.imm) != first_of.end()) {
+      stored[k] = lane.a;  // it waits for the other one, which the copy behind makes
+      continue;
+    }
+    moved[i] = b.emit(lane);
+  }
+  if (!lanes.code.empty()) packed.result = moved[lanes.result];
+  return packed;
+}
+
+}  // namespace
+
+Lanes SideBySide::lanes(Isa isa, RowShape& shape) {
+  for (size_t k = 0; k < folded_.size(); ++k)
+    if (folded_[k]) ExprBuilder(expr_).fold(shape_.out[k].fold, static_cast<int>(k), *folded_[k]);
+  shape.in = shape_.in;
+  shape.out = shape_.out;
+  const Lanes lanes = expanded(expr_, types_, isa);
+  return isa == Isa::avx512 ? with_packed_stores(lanes, shape) : lanes;
+}
+
+RowsAtOnce::RowsAtOnce(Isa isa, const Expr& expr, RowShape shape, int rows) : rows_(rows) {
+  for (const RowOperand& o : shape.in) in_bytes_.push_back(o.row_bytes);
+  for (const RowOperand& o : shape.out) out_bytes_.push_back(o.row_bytes);
+  SideBySide all(expr, shape.in, shape.out);
+  for (int64_t row = 0; row < rows; ++row) all.add_vectors(isa, shape.vectors, row);
+  const Lanes code = all.lanes(isa, shape);
+  for (auto* side : {&shape.in, &shape.out})
+    for (RowOperand& o : *side) o.row_bytes *= rows;
+  kernel_ = std::make_shared<const FlatKernel>(isa, code, shape, 0);
+}
+
+void RowsAtOnce::run(RowCall& call, std::span<const void*> in, std::span<void*> out) const {
+  if (!kernel_ || call.rows < rows_) return;
+  RowCall part = call;
+  part.rows = call.rows / rows_;
+  (*kernel_)(part);
+  const int64_t taken = part.rows * rows_;
+  for (size_t k = 0; k < in.size(); ++k) in[k] = static_cast<const std::byte*>(in[k]) + taken * in_bytes_[k];
+  for (size_t k = 0; k < out.size(); ++k) out[k] = static_cast<std::byte*>(out[k]) + taken * out_bytes_[k];
+  call.rows -= taken;
+}
+
+namespace {
+
+constexpr int kStreams = 4;
+constexpr size_t kMostOperations = 32;   ///< constants counted; where there are more, memory does not matter
+constexpr size_t kLeastOperations = 24;  ///< the same; fewer leave room for those of the next vector anyway
+constexpr int64_t kLeastApart = 2048;    ///< bytes from row to row
+
+}  // namespace
+
+RowsAtOnce row_streams(const Expr& expr, const Lanes& lanes, RowShape shape, int64_t rows, Isa isa) {
+  int64_t apart = 0;
+  for (const auto* side : {&shape.in, &shape.out})
+    for (const RowOperand& o : *side) apart = std::max(apart, o.row_bytes);
+  const bool moves = std::ranges::all_of(shape.out, [](const RowOperand& o) { return o.row_bytes != 0; });
+  if (lanes.code.size() > kMostOperations || rows < kStreams || apart < kLeastApart || !moves) return {};
+  if (apart * kStreams > INT32_MAX) return {};
+
+  // Each goes on by a whole cache line of results.
+  for (const RowOperand& o : shape.out)
+    shape.vectors = std::max(shape.vectors, static_cast<int>(kCacheLine / vector_bytes(isa, o.dtype)));
+  if (shape.length % (int64_t{lanes_of(isa)} * shape.vectors) != 0) shape.vectors = 1;
+  shape.prefetch = 0;  // what the next rows read at the same place
+  for (RowOperand& o : shape.in) o.ahead = static_cast<int>(o.row_bytes * kStreams);
+  return {isa, expr, shape, kStreams};
+}
+
+Lanes two_vectors(const Expr& expr, const Lanes& lanes, RowShape& shape, Isa isa) {
+  const bool folds = std::ranges::any_of(shape.out, [](const RowOperand& o) { return o.fold != Fold::none; });
+  if (isa != Isa::avx512 || lanes.code.size() < kLeastOperations || reads_coordinates(expr) || folds) return lanes;
+  if (shape.vectors > 1 || shape.joined || shape.length % (2 * lanes_of(isa)) != 0) return lanes;
+  shape.vectors = 2;
+  for (RowOperand& o : shape.in)
+    if (o.steps && !o.in_turns) o.ahead = shape.prefetch;
+  shape.prefetch = 0;
+  SideBySide both(expr, shape.in, shape.out);
+  both.add_vectors(isa, shape.vectors);
+  return by_level(both.lanes(isa, shape));
+}
+
+}  // namespace partita::jit

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Code of a transposing copy: blocks of as many rows as a vector has 32-bit lanes are exchanged in registers; elements
+// of 16 bits travel in pairs, those of two rows in one lane, where there are rows enough. Blocks of one group of source
+// rows follow each other, so that a source is read in runs.
+//   rdi, rsi first source and destination element of the group; r10, r11 those of the block; r8, r9 groups and blocks
+//   left; eax is used by partial vectors.
+#include "kernels/jit/flat/transpose.hpp"
+
+#include <algorithm>
+
+namespace partita::jit {
+namespace {
+
+using Xbyak::Xmm;
+
+constexpr uint8_t kEven = 0x88, kOdd = 0xdd;  // 128-bit parts of two vectors
+constexpr uint8_t kLowHalves = 0x20, kHighHalves = 0x31;
+
+}  // namespace
+
+TransposeKernel::TransposeKernel(Isa isa, const TransposeShape& shape) : Emitter(isa), shape_(shape) {
+  const int64_t groups = shape.a / rows_of_group();
+  const int left = static_cast<int>(shape.a % rows_of_group()), rest = left % lanes();
+  if (groups > 0) {
+    Xbyak::Label group;
+    mov(r8, groups);
+    align(16);
+    L(group);
+    emit_rows(rows_of_group());
+    to_next_rows(rows_of_group());
+    dec(r8);
+    jnz(group, T_NEAR);
+  }
+  if (left >= lanes()) {
+    emit_rows(lanes());
+    to_next_rows(lanes());
+  }
+  if (rest > 0) emit_rows(rest);
+  if (shape.streaming) sfence();
+  vzeroupper();
+  ret();
+  emit_constants();
+  entry_ = reinterpret_cast<void (*)(const void*, void*)>(reinterpret_cast<uintptr_t>(finish()));
+}
+
+void TransposeKernel::to_next_rows(int count) {
+  for (int passed = 0; passed < count; passed += lanes()) add(rdi, static_cast<uint32_t>(lanes() * shape_.src_row));
+  add(rsi, count * shape_.bytes);
+}
+
+/// `count` source rows.
+void TransposeKernel::emit_rows(int count) {
+  const int64_t blocks = shape_.b / lanes();
+  const int rest = static_cast<int>(shape_.b % lanes());
+  mov(r10, rdi);
+  mov(r11, rsi);
+  if (blocks > 0) {
+    Xbyak::Label block;
+    mov(r9, blocks);
+    align(16);
+    L(block);
+    emit_block(count, lanes());
+    add(r10, lanes() * shape_.bytes * shape_.step);
+    add(r11, static_cast<uint32_t>(lanes() * shape_.dst_row));
+    dec(r9);
+    jnz(block, T_NEAR);
+  }
+  if (rest > 0) emit_block(count, rest);
+}
+
+void TransposeKernel::emit_block(int a, int b) {
+  const bool pairs = a > lanes();
+  for (int i = 0; i < std::min(a, lanes()); ++i) {
+    load_row(i, pairs ? 2 * i : i, b);
+    if (!pairs) continue;
+    const int other = lanes() + i;
+    load_row(other, 2 * i + 1, b);
+    vpslld(vec(other), vec(other), 16);
+    vorps(vec(i), vec(i), vec(other));
+  }
+  wide() ? exchange_wide() : exchange_narrow();
+  const int bytes = pairs ? 4 : shape_.bytes, count = pairs ? lanes() : a;
+  for (int i = 0; i < b; ++i) {
+    const auto to = r11 + static_cast<int>(i * shape_.dst_row);
+    store_bytes(column(i), bytes, to, count, shape_.streaming && count == lanes() && bytes == 4);
+  }
+}
+
+void TransposeKernel::load_row(int number, int row, int b) {
+  const Xbyak::RegExp from = r10 + static_cast<int>(row * shape_.src_row);
+  shape_.step == 1 ? load_bytes(vec(number), shape_.bytes, from, b) : load_apart(vec(number), from, shape_.step, b);
+}
+
+/// Of each four rows, each 128 bits become one column's four lanes: register to + 4 g + c holds columns c, c + 4, .. of
+/// rows 4 g to 4 g + 3. Changes the registers `from` too.
+void TransposeKernel::pairs_and_fours(int from, int to) {
+  for (int i = 0; i < lanes(); i += 2) {
+    vunpcklps(vec(to + i), vec(from + i), vec(from + i + 1));
+    vunpckhps(vec(to + i + 1), vec(from + i), vec(from + i + 1));
+  }
+  for (int g = 0; g < lanes(); g += 4)
+    for (int c = 0; c < 4; ++c) {
+      const Xmm low = vec(to + g + c / 2), high = vec(to + g + c / 2 + 2);
+      c % 2 == 0 ? vunpcklpd(vec(from + g + c), low, high) : vunpckhpd(vec(from + g + c), low, high);
+    }
+}
+
+void TransposeKernel::exchange_wide() {
+  pairs_and_fours(0, 16);
+  // Twice, parts of two vectors side by side: eight rows, then sixteen.
+  for (int c = 0; c < 4; ++c)
+    for (int g = 0; g < 2; ++g) {
+      const Xbyak::Zmm low(8 * g + c), high(8 * g + 4 + c);
+      vshuff32x4(Xbyak::Zmm(16 + 4 * g + c), low, high, kEven);
+      vshuff32x4(Xbyak::Zmm(24 + 4 * g + c), low, high, kOdd);
+    }
+  for (int c = 0; c < 4; ++c)
+    for (int q = 0; q < 4; ++q) {
+      const int from = 16 + 8 * (q % 2) + c;
+      vshuff32x4(Xbyak::Zmm(4 * q + c), Xbyak::Zmm(from), Xbyak::Zmm(from + 4), q < 2 ? kEven : kOdd);
+    }
+}
+
+void TransposeKernel::exchange_narrow() {
+  pairs_and_fours(0, 8);
+  for (int c = 0; c < 4; ++c) {
+    const Xbyak::Ymm low(c), high(4 + c);
+    vperm2f128(Xbyak::Ymm(8 + c), low, high, kLowHalves);
+    vperm2f128(high, low, high, kHighHalves);
+  }
+}
+
+/// Where a column is after the exchange.
+Xmm TransposeKernel::column(int i) const { return vec(wide() || i >= 4 ? i : 8 + i); }
+
+}  // namespace partita::jit

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// TransposeKernel: machine code that copies a tile with its two axes exchanged.
+#pragma once
+
+#include "kernels/jit/code/emitter.hpp"
+
+namespace partita::jit {
+
+/// Source element (a, b) lies at a * src_row + b * step * bytes, destination element (a, b) at b * dst_row + a * bytes;
+/// rows are counted in bytes. Elements are copied as they are.
+struct TransposeShape {
+  int bytes;     ///< of an element: 1, 2 or 4
+  int64_t a, b;  ///< extents, not 0
+  int64_t src_row, dst_row;
+  bool streaming = false;  ///< whole vectors of 2- and 4-byte elements go past the caches; they start at whole lines
+  int step = 1;            ///< not 1: elements have 4 bytes
+};
+
+class TransposeKernel : private Emitter {
+ public:
+  /// Rows so far apart cannot be addressed.
+  static constexpr int64_t kMaxRow = int64_t{1} << 26;
+
+  /// Throws Xbyak::Error where there is no memory for code.
+  TransposeKernel(Isa isa, const TransposeShape& shape);
+  /// Reads and writes nothing beside the elements; source and destination must not overlap.
+  void operator()(const void* src, void* dst) const { entry_(src, dst); }
+
+ private:
+  int rows_of_group() const { return shape_.bytes == 2 ? 2 * lanes() : lanes(); }
+  void emit_rows(int count);
+  void to_next_rows(int count);
+  void emit_block(int a, int b);
+  void load_row(int number, int row, int b);
+  void exchange_wide();
+  void exchange_narrow();
+  void pairs_and_fours(int from, int to);
+  Xbyak::Xmm column(int i) const;
+
+  TransposeShape shape_;
+  void (*entry_)(const void*, void*) = nullptr;
+};
+
+}  // namespace partita::jit

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients of average poolings, channel-last: cell after cell of a row, with the sums of the columns of windows over
+// it made on the way.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+
+#include "kernels/jit/code/body.hpp"
+#include "kernels/jit/pool/average/plan.hpp"
+#include "kernels/jit/pool/folds.hpp"
+#include "kernels/kernel.hpp"
+#include "kernels/thread_scratch.hpp"
+
+namespace partita::jit {
+
+/// A cell under adaptive windows that are not more than cells: inside one of them, its first cell, or its first one and
+/// the last one of the window before.
+enum class AdaptiveCell : uint8_t { inside, first, shared };
+
+/// A row of cells. Behind it lie the addresses of its first cell: operands of back, then results.
+struct AverageLastRow {
+  const void* const* windows;  ///< for each row of windows over the cells: operands of front at the first column made
+  const float* weights;        ///< of each of these rows
+  int64_t window_rows;
+  std::byte* columns;  ///< scratch memory: the sums of the columns over a cell
+};
+
+struct AverageLastCall {
+  const AverageLastRow* rows;  ///< of the same columns
+  int64_t row_count;
+  const float* column_weights;  ///< of the first column made
+  int64_t column;               ///< number of the first column over the first cell; may lie outside the windows
+  int64_t cell_count;           ///< of a row
+  const AdaptiveCell* cells;    ///< adaptive windows: of each cell
+  int64_t columns_before;       ///< the same: columns that are made before the first cell
+};
+
+/// Some rows of cells, side by side: so memory has several streams to read.
+class AverageLastKernel : private Emitter {
+ public:
+  /// Throws Xbyak::Error where there is no memory for code.
+  AverageLastKernel(Isa isa, const AveragePlan& plan, const Problem& problem, bool streaming);
+  void operator()(const AverageLastCall& call) const { entry_(&call); }
+
+  static int64_t column_bytes(Isa isa, const AveragePlan& plan);
+  static int64_t row_bytes(const AveragePlan& plan);
+
+ private:
+  void emit_slots();
+  template <class Group>
+  void emit_rows(const Group& group);
+  void emit_cells(Body& front, Body& back);
+  void emit_adaptive_cells(Body& front, Body& back);
+  void emit_adaptive_cell(Body& front, Body& back, AdaptiveCell kind);
+  void next_cell();
+  template <class There, class Absent>
+  void emit_column(const There& there, const Absent& absent);
+  void emit_sums(Body& front, int vectors, int last);
+  void emit_zeros();
+  void emit_cell(Body& back, const std::vector<int64_t>& columns, int vectors, int last, bool made);
+  void to_column(int64_t back);
+  void to_cell(size_t k);
+  void emit_prefetches(int vectors);
+  void load_at(const Xbyak::Xmm& dst, const PoolOperand& o, int vector, int count);
+  std::vector<int64_t> columns_over(int64_t phase) const;
+  const PoolOperand& operand(int k) const { return p_.in[static_cast<size_t>(k)]; }
+  Xbyak::Address slot(size_t k) { return qword[rsp + 8 * static_cast<int>(k)]; }
+  size_t front_slot(size_t k) const { return p_.back_in.size() + p_.out.size() + k; }
+  size_t column_slot(int64_t back) const { return front_slot(p_.front_in.size()) + static_cast<size_t>(back); }
+  size_t weight_slot() const { return column_slot(p_.reach(2)); }
+  size_t rows_slot() const { return weight_slot() + 1; }
+  bool weighs_columns() const { return !p_.same_along_x || p_.weight != 1; }
+  int row_weight() const { return together_; }
+  int column_weight() const { return together_ + 1; }
+
+  const AveragePlan& p_;
+  bool streaming_;
+  int together_;  // vectors of channels
+  int64_t column_bytes_;
+  void (*entry_)(const AverageLastCall*) = nullptr;
+};
+
+class AverageLastPool {
+ public:
+  static bool fits(const Problem& problem);
+  /// Throws Xbyak::Error where there is no memory for code.
+  AverageLastPool(const Problem& problem, const Target& target);
+  AverageLastPool(const AverageLastPool&) = delete;
+  AverageLastPool& operator=(const AverageLastPool&) = delete;
+
+  size_t scratch_bytes() const { return std::max(scratch_.bytes(), folds_.scratch_bytes()); }
+  Status operator()(const RunArgs& args) const;
+
+ private:
+  /// The rows of windows over a row of cells.
+  struct Over {
+    std::vector<RowCover> covers;
+    std::vector<float> weights;
+  };
+  int64_t calls() const { return (p_.g.batch * p_.rows() + together_ - 1) / together_; }  ///< of a block
+  void run(const RunArgs& args, const AverageLastKernel& kernel, const ColumnBlock& block, int64_t first, int64_t count,
+           std::byte* scratch) const;
+  void place_row(const RunArgs& args, const ColumnBlock& block, int64_t row, std::byte* scratch,
+                 AverageLastRow* to) const;
+
+  AveragePlan p_;
+  int threads_;
+  std::vector<ColumnBlock> blocks_;
+  std::vector<AdaptiveCell> cells_;  // adaptive windows: of a row
+  std::vector<Over> over_;           // each row of a plane
+  std::vector<float> column_weights_;
+  int64_t together_ = 1;  // rows of a call
+  int64_t record_bytes_ = 0, table_bytes_ = 0, column_bytes_ = 0;
+  ThreadScratch scratch_;
+  PoolFolds folds_;
+  std::unique_ptr<const AverageLastKernel> kernel_, streaming_;
+};
+
+}  // namespace partita::jit

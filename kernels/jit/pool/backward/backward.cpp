@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// What generated pooling gradients accept; the choice of the walk.
+#include "kernels/jit/pool/backward/backward.hpp"
+
+#include "kernels/jit/code/expand.hpp"
+#include "kernels/jit/code/run_of.hpp"
+#include "kernels/jit/pool/average/channel_first.hpp"
+#include "kernels/jit/pool/average/channel_last.hpp"
+#include "kernels/jit/pool/average/plane.hpp"
+#include "kernels/jit/pool/backward/channel_first.hpp"
+#include "kernels/jit/pool/backward/channel_last.hpp"
+#include "kernels/jit/pool/backward/period.hpp"
+#include "kernels/jit/pool/backward/plane_period.hpp"
+#include "kernels/jit/pool/backward/window.hpp"
+#include "kernels/jit/pool/folds.hpp"
+#include "kernels/jit/rows/global_maximum.hpp"
+
+namespace partita::jit {
+namespace {
+
+/// What one kernel spells out: taps of a window; windows over the cells of a period.
+constexpr int64_t kMaxTaps = 512, kMaxTerms = 1024;
+
+const char* refuse_expression(const Expr& e, const Problem& p) {
+  if (const char* reason = refuse_expansion(e, p)) return reason;
+  for (const Instr& in : e.code) {
+    if (in.op == ExprOp::index_s32) return "an expression reads coordinates";
+    if (in.op == ExprOp::load && !Emitter::loads(p.in[static_cast<size_t>(in.imm)].dtype))
+      return "an operand's type has no generated conversion";
+  }
+  return nullptr;
+}
+
+const char* refuse_windows(const PoolPlan& plan) {
+  const PoolGeometry& g = plan.g;
+  const int64_t row_terms = plan.maximum ? plan.reach(0) * plan.reach(1) : 1;
+  if (row_terms * plan.reach(2) * g.strides[2] > kMaxTerms) return "too many windows cover one cell";
+  if (plan.maximum && plan.tap_rows() * g.kernel[2] > kMaxTaps) return "the window has too many taps";
+  return nullptr;
+}
+
+/// Null where there are no folds, or the walk that is chosen takes them.
+const char* refuse_folds_of(const PoolPlan& plan, const Problem& p, const Target& target) {
+  if (!plan.has_folds()) return nullptr;
+  if (const char* reason = PoolFolds::refuse(p)) return reason;
+  const bool takes = WindowPool::fits(p, target) || PlanePeriodPool::fits(p, target) || PeriodPool::fits(p) ||
+                     AverageLastPool::fits(p) || AveragePlanePool::fits(p) || AverageFirstPool::fits(p);
+  return takes ? nullptr : "nothing folds what windows like these make";
+}
+
+}  // namespace
+
+const char* refuse_pool_backward(const Problem& p, const Target& target) {
+  if (refuse_global_maximum(p, target) == nullptr) return nullptr;
+  const PoolPlan plan(p);
+  for (const Expr* e : {&plan.front, &plan.back})
+    if (const char* reason = refuse_expression(*e, p)) return reason;
+  if (plan.maximum && !Emitter::loads(p.in[0].dtype)) return "the source's type has no generated conversion";
+  for (const TensorDesc& desc : p.out)
+    if (!Emitter::stores(desc.dtype)) return "a result's type has no generated conversion";
+  if (const char* reason = refuse_windows(plan)) return reason;
+  if (const char* reason = refuse_folds_of(plan, p, target)) return reason;
+  return PoolStages::refuse(plan);
+}
+
+Result<Run> make_pool_backward(const Problem& problem, const Target& target) {
+  const bool global = refuse_global_maximum(problem, target) == nullptr;
+  if (global && !WindowPool::fits_halves(problem, target)) return make_global_maximum(problem, target);
+  if (WindowPool::fits(problem, target)) return run_of<WindowPool>(problem, target);
+  if (PlanePeriodPool::fits(problem, target)) return run_of<PlanePeriodPool>(problem, target);
+  if (PeriodPool::fits(problem)) return run_of<PeriodPool>(problem, target);
+  if (AverageLastPool::fits(problem)) return run_of<AverageLastPool>(problem, target);
+  if (AveragePlanePool::fits(problem)) return run_of<AveragePlanePool>(problem, target);
+  if (AverageFirstPool::fits(problem)) return run_of<AverageFirstPool>(problem, target);
+  return problem.attrs.is(Attr::data_format, "NXC") ? run_of<ChannelLastPool>(problem, target)
+                                                    : run_of<ChannelFirstPool>(problem, target);
+}
+
+bool fits_adaptive_average(const Problem& problem, const Target& target) {
+  return problem.op == OpKind::AdaptiveAvgPoolBackward && refuse_pool_backward(problem, target) == nullptr &&
+         (AverageLastPool::fits(problem) || AverageFirstPool::fits(problem));
+}
+
+}  // namespace partita::jit

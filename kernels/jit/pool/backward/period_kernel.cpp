@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Code of rows of periods: rcx first channel of the group, r8 periods left, rax and rdx for a moment. Vectors: the best
+// tap, a tap, the winners' numbers, the gradients, then those of front and of back.
+#include "kernels/jit/pool/backward/period_kernel.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include "kernels/jit/pool/channel_groups.hpp"
+#include "src/base/dtype.hpp"
+
+namespace partita::jit {
+namespace {
+
+using Xbyak::RegExp;
+using Xbyak::Xmm;
+
+}  // namespace
+
+bool has_periods(const PoolPlan& p) {
+  constexpr int64_t kMostTaps = 36;
+  const PoolGeometry& g = p.g;
+  return p.maximum && g.kernel[0] == 1 && g.strides[0] == 1 && g.pads_begin[0] == 0 && g.src[0] == g.dst[0] &&
+         g.kernel[1] * g.kernel[2] <= kMostTaps;
+}
+
+int64_t periods_of(const PoolPlan& p, int axis) {
+  return (p.g.src[axis] + p.g.pads_begin[axis] + p.g.strides[axis] - 1) / p.g.strides[axis];
+}
+
+PeriodPart period_part(const PoolPlan& p, int axis, int64_t period) {
+  const PoolGeometry& g = p.g;
+  const auto taps = [&](int64_t window) {
+    const auto valid = g.taps(axis, window);
+    return valid.begin < valid.end ? std::pair{valid.begin, valid.end} : std::pair{int64_t{0}, int64_t{0}};
+  };
+  const auto exists = [&](int64_t window) {
+    return window >= 0 && window < g.dst[axis] && taps(window) != std::pair{int64_t{0}, int64_t{0}};
+  };
+  PeriodPart part;
+  if (exists(period)) std::tie(part.first_tap, part.end_tap) = taps(period);
+  const int64_t start = period * g.strides[axis] - g.pads_begin[axis];
+  part.first_cell = std::clamp<int64_t>(-start, 0, g.strides[axis]);
+  part.end_cell = std::clamp<int64_t>(g.src[axis] - start, part.first_cell, g.strides[axis]);
+  while (part.first_back < p.reach(axis) && !exists(period - part.first_back)) ++part.first_back;
+  part.end_back = part.first_back;
+  while (part.end_back < p.reach(axis) && exists(period - part.end_back)) ++part.end_back;
+  return part;
+}
+
+size_t PeriodKernel::streams_of(const PoolPlan& p) {
+  return static_cast<size_t>(p.g.kernel[1]) + p.front_in.size() +
+         static_cast<size_t>(p.g.strides[1]) * (p.back_in.size() + p.out.size()) + static_cast<size_t>(p.reach(1));
+}
+
+int64_t PeriodKernel::window_bytes(const PoolPlan& p, Isa isa) {
+  const int64_t lanes = lanes_of(isa);
+  return (p.g.channels + lanes - 1) / lanes * lanes * 8;
+}
+
+PeriodKernel::PeriodKernel(Isa isa, const PoolPlan& plan, const Problem& problem, const PeriodPart& rows,
+                           bool streaming)
+    : PoolCode(isa, plan),
+      rows_(rows),
+      streaming_(streaming),
+      cell_by_cell_(streaming && !wide()),
+      together_(wide() ? 2 : 1),
+      winners_(search_registers()),
+      gradients_(winners_ + together_),
+      half_(window_bytes(plan, isa) / 2) {
+  add_streams();
+  entry_ = reinterpret_cast<void (*)(const PeriodCall*)>(reinterpret_cast<uintptr_t>(
+      emit_all(problem, gradients_ + together_, [&](Body& front, Body& back) { emit_periods(front, back); })));
+}
+
+void PeriodKernel::add_streams() {
+  const int64_t step = p_.g.strides[2];
+  for (int64_t r = 0; r < p_.g.kernel[1]; ++r) add_stream(p_.in[0].x * step);
+  for (int k : p_.front_in) add_stream(p_.in[static_cast<size_t>(k)].x);
+  for (int64_t r = 0; r < p_.g.strides[1]; ++r)
+    for (int k : p_.back_in) add_stream(p_.in[static_cast<size_t>(k)].x * step);
+  for (int64_t r = 0; r < p_.g.strides[1]; ++r)
+    for (const PoolOperand& o : p_.out) add_stream(o.x * step);
+  for (int64_t b = 0; b < p_.reach(1); ++b) add_stream(2 * half_);
+}
+
+/// Periods that are alike are a loop.
+void PeriodKernel::emit_periods(Body& front, Body& back) {
+  const int64_t periods = periods_of(p_, 2);
+  for (int64_t period = 0, end = 0; period < periods; period = end) {
+    const PeriodPart columns = period_part(p_, 2, period);
+    for (end = period + 1; end < periods && period_part(p_, 2, end) == columns;) ++end;
+    Xbyak::Label next;
+    mov(r8, end - period);
+    align(16);
+    L(next);
+    emit_period(front, back, columns);
+    advance_streams();
+    dec(r8);
+    jnz(next, T_NEAR);
+  }
+}
+
+/// What goes past the caches is stored in whole cache lines: some vectors of a cell one after the other, or all of
+/// them.
+void PeriodKernel::emit_period(Body& front, Body& back, const PeriodPart& columns) {
+  const bool window = rows_.window() && columns.window();
+  const auto groups = [&](const auto& emit) {
+    emit_channel_groups(*this, p_.g.channels, together_, lanes(), [&](int vectors, int last) {
+      emit(Group{vectors, last, lanes()});
+    });
+  };
+  const auto each_cell = [&](const auto& emit) {
+    for (int64_t row = rows_.first_cell; row < rows_.end_cell; ++row)
+      for (int64_t column = columns.first_cell; column < columns.end_cell; ++column) emit(row, column);
+  };
+  const auto cell = [&](const Group& group, int64_t row, int64_t column) {
+    for (int v = 0; v < group.vectors; ++v) emit_cell(back, columns, group, row, column, v);
+  };
+  if (!cell_by_cell_) {
+    groups([&](const Group& group) {
+      if (window) emit_window(front, columns, group);
+      each_cell([&](int64_t row, int64_t column) { cell(group, row, column); });
+    });
+    return;
+  }
+  if (window) groups([&](const Group& group) { emit_window(front, columns, group); });
+  each_cell([&](int64_t row, int64_t column) { groups([&](const Group& group) { cell(group, row, column); }); });
+}
+
+void PeriodKernel::emit_window(Body& front, const PeriodPart& columns, const Group& group) {
+  find_period_winners(columns, group);
+  for (int v = 0; v < group.vectors; ++v) {
+    emit_gradient(front, vec(gradients_ + v), [&](Xmm dst, const PoolOperand& o, size_t k) {
+      const int each = bits_of(o.dtype) / 8;
+      mov(rdx, slot(front_stream(k)));
+      const int behind = v * lanes() * each;
+      load_elements(dst, o, o.c == 0, o.c == 0 ? RegExp(rdx) : rdx + rcx * each + behind, group.count(v),
+                    o.begins_line(behind, lanes()));
+    });
+    keep_window(v);
+  }
+}
+
+/// Of the taps, the period's own cells are new: what lies as far behind them in memory as prefetching looks is asked
+/// for.
+void PeriodKernel::find_period_winners(const PeriodPart& columns, const Group& group) {
+  const Taps taps{rows_.first_tap, rows_.end_tap, columns.first_tap, columns.end_tap};
+  find_winners(winners_, group, taps, [&](int64_t row, int64_t tap) {
+    mov(rdx, slot(static_cast<size_t>(row)));
+    return place(p_.in[0], tap * p_.g.dilations[2], 0);
+  });
+}
+
+void PeriodKernel::keep_window(int vector) {
+  if (!cell_by_cell_ && p_.reach(1) == 1 && p_.reach(2) == 1) return;
+  const auto at = static_cast<int>(vector * vector_bytes());
+  mov(rdx, slot(kept_stream(0)));
+  vmovups(ptr[rdx + rcx * 4 + at], vec(winners_ + vector));
+  vmovups(ptr[rdx + rcx * 4 + at + static_cast<int>(half_)], vec(gradients_ + vector));
+}
+
+void PeriodKernel::emit_cell(Body& back, const PeriodPart& columns, const Group& group, int64_t row, int64_t column,
+                             int vector) {
+  BodyHooks hooks;
+  hooks.load = [&](Xmm dst, int operand) {
+    const auto k = static_cast<size_t>(std::ranges::find(p_.back_in, operand) - p_.back_in.begin());
+    const PoolOperand& o = p_.in[static_cast<size_t>(operand)];
+    mov(rdx, slot(back_stream(row, k)));
+    load_elements(dst, o, o.c == 0, place(o, column, vector), group.count(vector),
+                  o.begins_line(vector * lanes() * bits_of(o.dtype) / 8, lanes()));
+  };
+  hooks.skeleton = [&](Xmm dst) { add_windows(dst, columns, row, column, vector); };
+  hooks.store = [&](Xmm value, const Lane& lane) {
+    const auto k = static_cast<size_t>(lane.imm);
+    const PoolOperand& o = p_.out[k];
+    mov(rdx, slot(out_stream(row, k)));
+    if (o.fold != Fold::none) return fold_to_slot(value, o.fold, place(o, column, vector), group.count(vector));
+    store(value, o.dtype, lane.flag, place(o, column, vector), group.count(vector),
+          streaming_ && group.count(vector) == lanes());
+  };
+  back.emit(hooks);
+}
+
+/// The gradients of the windows that the cell won: one row of windows after the other, in a row the last window first,
+/// as wherever windows overlap, so that the layouts' results are the same bits.
+void PeriodKernel::add_windows(const Xmm& sum, const PeriodPart& columns, int64_t row, int64_t column, int vector) {
+  bool first = true;
+  for (int64_t back_y = rows_.end_back; back_y-- > rows_.first_back;)
+    for (int64_t back_x = columns.first_back; back_x < columns.end_back; ++back_x) {
+      const int64_t y = p_.tap_of(1, row, back_y), x = p_.tap_of(2, column, back_x);
+      if (y < 0 || x < 0) continue;
+      const int64_t tap = y * p_.g.kernel[2] + x;
+      if (!cell_by_cell_ && back_y == 0 && back_x == 0) {
+        add_won(sum, first, vec(winners_ + vector), vec(gradients_ + vector), everywhere(tap));
+      } else {
+        const auto at = static_cast<int>(vector * vector_bytes() - back_x * 2 * half_);
+        mov(rdx, slot(kept_stream(back_y)));
+        vmovups(scratch(0), ptr[rdx + rcx * 4 + at]);
+        add_won(sum, first, scratch(0), ptr[rdx + rcx * 4 + at + static_cast<int>(half_)], everywhere(tap));
+      }
+      first = false;
+    }
+  if (first) broadcast_bits(sum, 0);
+}
+
+/// Of a cell of the period, from rdx on, which holds the place of column 0 as many periods further.
+RegExp PeriodKernel::place(const PoolOperand& o, int64_t column, int vector) const {
+  const RegExp at = rdx + static_cast<int>((column - p_.g.pads_begin[2]) * o.x);
+  const int each = bits_of(o.dtype) / 8;
+  return o.c == 0 ? at : at + rcx * each + vector * lanes() * each;
+}
+
+}  // namespace partita::jit

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// PeriodKernel: machine code for gradients of maximum poolings whose windows overlap, channel-last. A period is a
+// stride's worth of cells; the window that starts with it is the last one over its cells. So each window is searched
+// once, and then the cells of its period, which no later window reads, are complete and stored.
+#pragma once
+
+#include <vector>
+
+#include "kernels/jit/pool/code.hpp"
+
+namespace partita::jit {
+
+/// What exists of a period along one axis.
+struct PeriodPart {
+  int64_t first_tap = 0, end_tap = 0;    ///< of its window inside the source; empty: there is no such window
+  int64_t first_cell = 0, end_cell = 0;  ///< of its cells
+  int64_t first_back = 0, end_back = 0;  ///< windows so many periods before
+  bool window() const { return first_tap < end_tap; }
+  bool cells() const { return first_cell < end_cell; }
+  friend bool operator==(const PeriodPart&, const PeriodPart&) = default;
+};
+
+/// A maximum over planes, whose windows have few enough taps to be spelled out.
+bool has_periods(const PoolPlan& plan);
+int64_t periods_of(const PoolPlan& plan, int axis);
+PeriodPart period_part(const PoolPlan& plan, int axis, int64_t period);
+
+struct PeriodCall {
+  /// Addresses at column 0: rows of taps of the source; operands of front; for each row of the period's cells those of
+  /// back, then the results; found windows, of this row of periods and of those before it.
+  const void* const* addresses;
+};
+
+/// A row of periods. What is found in a window is kept: for each channel the number of the winning tap, then for each
+/// the gradient, `window_bytes` together.
+class PeriodKernel : private PoolCode {
+ public:
+  /// Throws Xbyak::Error where there is no memory for code.
+  PeriodKernel(Isa isa, const PoolPlan& plan, const Problem& problem, const PeriodPart& rows, bool streaming);
+  void operator()(const PeriodCall& call) const { entry_(&call); }
+
+  static size_t streams_of(const PoolPlan& plan);
+  static int64_t window_bytes(const PoolPlan& plan, Isa isa);
+
+ private:
+  void add_streams();
+  void emit_periods(Body& front, Body& back);
+  void emit_period(Body& front, Body& back, const PeriodPart& columns);
+  void emit_window(Body& front, const PeriodPart& columns, const Group& group);
+  void find_period_winners(const PeriodPart& columns, const Group& group);
+  void keep_window(int vector);
+  void emit_cell(Body& back, const PeriodPart& columns, const Group& group, int64_t row, int64_t column, int vector);
+  void add_windows(const Xbyak::Xmm& sum, const PeriodPart& columns, int64_t row, int64_t column, int vector);
+  Xbyak::RegExp place(const PoolOperand& o, int64_t column, int vector) const;
+  size_t front_stream(size_t k) const { return static_cast<size_t>(p_.g.kernel[1]) + k; }
+  size_t back_stream(int64_t row, size_t k) const {
+    return front_stream(p_.front_in.size()) + static_cast<size_t>(row) * p_.back_in.size() + k;
+  }
+  size_t out_stream(int64_t row, size_t k) const {
+    return back_stream(p_.g.strides[1], 0) + static_cast<size_t>(row) * p_.out.size() + k;
+  }
+  size_t kept_stream(int64_t back) const { return out_stream(p_.g.strides[1], 0) + static_cast<size_t>(back); }
+
+  PeriodPart rows_;
+  bool streaming_;
+  bool cell_by_cell_;        // AVX2 has no registers for the windows of a whole line of channels
+  int together_;             // vectors of channels
+  int winners_, gradients_;  // first registers
+  int64_t half_;             // bytes of the winners of a window, which the gradients follow
+  void (*entry_)(const PeriodCall*) = nullptr;
+};
+
+}  // namespace partita::jit

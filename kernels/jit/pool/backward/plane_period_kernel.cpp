@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+// Code of planes: rcx first window, or first period of cells, of a group, r9 first cell of the group, r8 rows of
+// periods left, rax and rdx for a moment. Vectors of the search: the best tap, a tap, the winners' numbers, source
+// cells; of the cells: the sum of each cell of a period; from indices, what was found; then those of front and of back.
+#include "kernels/jit/pool/backward/plane_period_kernel.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+#include "kernels/jit/pool/names.hpp"
+#include "src/base/cpu.hpp"
+#include "src/base/dtype.hpp"
+
+namespace partita::jit {
+namespace {
+
+using Xbyak::RegExp;
+using Xbyak::Xmm;
+using Xbyak::Zmm;
+
+constexpr int32_t kNoWinner = std::numeric_limits<int32_t>::min();
+
+int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+}  // namespace
+
+size_t PlanePeriodKernel::streams_of(const PoolPlan& p, Isa isa) {
+  return (p.indices >= 0 ? 2 : 1) + p.front_in.size() + p.back_in.size() + p.out.size() +
+         static_cast<size_t>(kept_rows(p) + shared_rows(p, isa));
+}
+
+/// Whether sums of two phases become a vector of elements of 16 bits.
+bool PlanePeriodKernel::keeps_words() const {
+  const auto is_like = [&](const PoolOperand& o) { return o.dtype == p_.in[0].dtype && o.x == 2; };
+  return in_words_ && stride() == 2 && !p_.has_folds() && std::ranges::all_of(p_.out, is_like) &&
+         std::ranges::all_of(p_.back_in, [&](int k) { return is_like(p_.in[static_cast<size_t>(k)]); });
+}
+
+/// Vectors of words are deinterleaved in one step.
+bool PlanePeriodKernel::searches_words(const PoolPlan& p, Isa isa) {
+  const PoolOperand& source = p.in[0];
+  return isa == Isa::avx512 && p.indices < 0 && (source.dtype == Dtype::bf16 || source.dtype == Dtype::f16) &&
+         source.x == 2 && (p.g.strides[2] == 1 || (p.g.strides[2] == 2 && p.g.dilations[2] == 1));
+}
+
+int64_t PlanePeriodKernel::shared_rows(const PoolPlan& p, Isa isa) {
+  return searches_words(p, isa) && p.g.dilations[1] == 1 ? std::max<int64_t>(0, p.g.kernel[1] - p.g.strides[1]) : 0;
+}
+
+int64_t PlanePeriodKernel::windows_before(const PoolPlan& p, Isa isa) { return rounded_up(p.reach(2), lanes_of(isa)); }
+
+/// Groups of cells read a vector of windows from each place that their last period sees.
+int64_t PlanePeriodKernel::windows_of_row(const PoolPlan& p, Isa isa) {
+  const int64_t periods = rounded_up(p.g.src[2], p.g.strides[2] * lanes_of(isa)) / p.g.strides[2];
+  const int64_t behind = (p.g.strides[2] - 1 + p.g.pads_begin[2]) / p.g.strides[2];
+  return windows_before(p, isa) + rounded_up(std::max(periods + behind, p.g.dst[2]), lanes_of(isa));
+}
+
+PlanePeriodKernel::PlanePeriodKernel(Isa isa, const PoolPlan& plan, const Problem& problem, int piece)
+    : PoolCode(isa, plan),
+      streaming_(piece > 0),
+      in_words_(searches_words(plan, isa)),
+      shared_(shared_rows(plan, isa)),
+      gradients_at_(windows_of_row(plan, isa) * 4),
+      counts_(wide() ? reserve(from_indices() ? 1 : 0) : static_cast<int>(kMostStrideFromIndices)),
+      folds_(*this, p_.out, 1, reserve(HeldFolds::registers(*this, p_.out, 1))) {
+  if (keeps_words()) choices_ = choices_of(plan, problem);
+  if (streaming_ && !reads_streams_alone()) fetch_in_turns();
+  if (piece > 0 && piece < 64) stream_in_pieces(piece);
+  add_streams();
+  entry_ = reinterpret_cast<void (*)(const PlanePeriodCall*)>(reinterpret_cast<uintptr_t>(
+      emit_all(problem, taken(), [&](Body& front, Body& back) { emit_planes(front, back); })));
+}
+
+void PlanePeriodKernel::add_streams() {
+  const int64_t step = p_.g.strides[1];
+  if (from_indices()) {
+    add_stream(p_.in[static_cast<size_t>(p_.indices)].y);
+    add_stream(p_.g.src[2] * step * p_.base.cell);
+  } else {
+    add_stream(p_.in[0].y * step);
+  }
+  for (int k : p_.front_in) add_stream(p_.in[static_cast<size_t>(k)].y);
+  for (int k : p_.back_in) add_stream(p_.in[static_cast<size_t>(k)].y * step);
+  for (const PoolOperand& o : p_.out) add_stream(o.y * step);
+  for (int64_t b = 0; b < kept_rows(p_) + shared_; ++b) add_stream(0);
+}
+
+/// A row of windows is searched before the cells of the row above are stored: cells read neighbouring windows, which is
+/// possible when they have left the processor's queue of stores, and those of cells leave it at the speed of memory.
+void PlanePeriodKernel::emit_planes(Body& front, Body& back) {
+  const int64_t steps = periods_of(p_, 1) + 1;
+  folds_.emit_start();
+  if (from_indices()) {
+    mov(rax, ptr[rdi + offsetof(PlanePeriodCall, counts)]);
+    vmovups(counts(), ptr[rax]);
+  }
+  for (int64_t i = 0, end = 0; i < steps; i = end) {
+    const Step step = step_of(i);
+    for (end = i + 1; end < steps && step_of(end) == step;) ++end;
+    Xbyak::Label next;
+    mov(r8, end - i);
+    align(16);
+    L(next);
+    emit_step(front, back, step);
+    advance_streams(0, back_stream(0));
+    if (i > 0) advance_streams(back_stream(0), kept_stream(0));
+    rotate(kept_stream(0), kept_rows(p_), kept_rows(p_) - 1);
+    rotate(shared_stream(0), shared_, p_.g.strides[1]);
+    dec(r8);
+    jnz(next, T_NEAR);
+  }
+  folds_.emit_end(1, slots());
+  if (!from_indices()) return;
+  mov(rax, ptr[rdi + offsetof(PlanePeriodCall, counts)]);
+  vmovups(ptr[rax], counts());
+}
+
+PlanePeriodKernel::Step PlanePeriodKernel::step_of(int64_t i) const {
+  Step step;
+  if (i < periods_of(p_, 1)) step.search = period_part(p_, 1, i);
+  if (i > 0) step.cells = period_part(p_, 1, i - 1);
+  step.shares = i > 0;
+  return step;
+}
+
+HeldFolds::Place PlanePeriodKernel::slots() {
+  return [this](size_t k, int) {
+    mov(rdx, slot(out_stream(k)));
+    return Xbyak::RegExp(rdx);
+  };
+}
+
+/// Stream `first` + i becomes what `first` + i + by was, modulo `count`: rows that nothing needs any more are the next
+/// ones'.
+void PlanePeriodKernel::rotate(size_t first, int64_t count, int64_t by) {
+  const auto n = static_cast<size_t>(count), step = static_cast<size_t>(count > 0 ? by % count : 0);
+  if (step == 0) return;
+  for (size_t start = 0; start < std::gcd(n, step); ++start) {
+    mov(rax, slot(first + start));
+    size_t to = start;
+    for (size_t from; (from = (to + step) % n) != start; to = from) {
+      mov(rdx, slot(first + from));
+      mov(slot(first + to), rdx);
+    }
+    mov(slot(first + to), rax);
+  }
+}
+
+/// Windows and cells take turns, so that cells drain to memory while windows are searched.
+void PlanePeriodKernel::emit_step(Body& front, Body& back, const Step& step) {
+  const int64_t windows = step.search.window() ? p_.g.dst[2] : 0, cells = step.cells.cells() ? p_.g.src[2] : 0;
+  const int64_t together = in_words_ ? kWords : lanes();
+  const auto emit = [&](int64_t first) {
+    imul(r9, rcx, static_cast<int>(stride()));
+    if (first < windows) search_group(front, step.search, first, step.shares);
+    emit_cells(back, step.cells, std::min(together * stride(), cells - first * stride()));
+  };
+  const auto alike = [&](int64_t first) {
+    const bool all_windows = inside_row(first, together) && first + together <= windows;
+    return (windows == 0 || all_windows) && (cells == 0 || (first + together) * stride() <= cells);
+  };
+  for (int64_t first = 0, end = 0; first < windows || first * stride() < cells; first = end) {
+    end = first + together;
+    mov(rcx, first);
+    if (!alike(first)) {
+      emit(first);
+      continue;
+    }
+    while (alike(end)) end += together;
+    Xbyak::Label next;
+    align(16);
+    L(next);
+    emit(first);
+    if (end == first + together) continue;
+    add(rcx, static_cast<uint32_t>(together));
+    cmp(rcx, static_cast<uint32_t>(end));
+    jl(next, T_NEAR);
+  }
+}
+
+/// Windows from rcx on, which is `first` unless all of them are inside: a vector, or two of those that are searched as
+/// words.
+void PlanePeriodKernel::search_group(Body& front, const PeriodPart& rows, int64_t first, bool shares) {
+  const int64_t count = std::min<int64_t>(in_words_ ? kWords : lanes(), p_.g.dst[2] - first);
+  const Xmm winner = vec(search_registers());
+  if (in_words_) {
+    search_words(rows, first, static_cast<int>(count), shares);
+  } else if (from_indices()) {
+    load_winners(winner, static_cast<int>(count));
+    keep_winners(winner, 0, static_cast<int>(count));
+  } else {
+    search_floats(rows, first, 0, static_cast<int>(count), false);
+  }
+  for (int behind = 0; behind < count; behind += lanes())
+    keep_gradients(front, behind, std::min(lanes(), static_cast<int>(count) - behind));
+}
+
+/// The windows `behind` those at rcx.
+void PlanePeriodKernel::search_floats(const PeriodPart& rows, int64_t first, int behind, int count, bool has_nan) {
+  const Xmm winner = vec(search_registers());
+  const auto load = [&](int64_t row, int64_t tap) {
+    load_row_tap(0, source_row(row), tap, first + behind, !has_nan && new_tap(row, tap));
+  };
+  find_row_maximum(winner, {rows.first_tap, rows.end_tap, 0, p_.g.kernel[2]}, first + behind, load, tap_numbers(),
+                   has_nan);
+  keep_winners(winner, behind, count);
+}
+
+/// Bytes from where the stream of the source is to the row of taps.
+int64_t PlanePeriodKernel::source_row(int64_t row) const {
+  return (row * p_.g.dilations[1] - p_.g.pads_begin[1]) * p_.in[0].y;
+}
+
+/// Whole vectors: stores under masks hand nothing on to loads.
+void PlanePeriodKernel::keep_winners(const Xmm& winner, int behind, int count) {
+  if (count < lanes()) {
+    std::vector<bool> missing(static_cast<size_t>(lanes()), false);
+    std::fill(missing.begin() + count, missing.end(), true);
+    set_lanes(winner, missing, -1);
+  }
+  mov(rdx, slot(kept_stream(0)));
+  store_bytes(winner, 4, rdx + rcx * 4 + behind * 4, lanes(), false);
+}
+
+void PlanePeriodKernel::keep_gradients(Body& front, int behind, int count) {
+  const Xmm gradient = vec(kBest);
+  emit_gradient(front, gradient, [&](Xmm dst, const PoolOperand& o, size_t k) {
+    const bool same = o.x == 0;
+    const int each = bits_of(o.dtype) / 8;
+    mov(rdx, slot(front_stream(k)));
+    load_elements(dst, o, same, same ? RegExp(rdx) : rdx + rcx * each + behind * each, count,
+                  o.begins_line(behind * each, lanes()));
+  });
+  mov(rdx, slot(kept_stream(0)));
+  store_bytes(gradient, 4, rdx + rcx * 4 + static_cast<int>(gradients_at_) + behind * 4, lanes(), false);
+}
+
+/// What is before the window's first tap becomes -1.
+void PlanePeriodKernel::load_winners(const Xmm& winner, int count) {
+  const PoolOperand& indices = p_.in[static_cast<size_t>(p_.indices)];
+  const Xmm first = scratch(1), low(first.getIdx());
+  imul(rax, r9, static_cast<int>(p_.base.cell));
+  add(rax, slot(1));
+  vmovq(low, rax);
+  indices.dtype == Dtype::s64 ? vpbroadcastq(first, low) : vpbroadcastd(first, low);
+  mov(rdx, slot(0));
+  load_names(*this, indices.dtype, {winner.getIdx(), first.getIdx(), {scratch(2).getIdx(), scratch(3).getIdx()}},
+             rdx + rcx * (bits_of(indices.dtype) / 8), count);
+  std::vector<int32_t> starts;
+  for (int64_t l = 0; l < lanes(); ++l) starts.push_back(static_cast<int32_t>(l * stride() * p_.base.cell));
+  vpsubd(winner, winner, pattern(starts));
+  vpmaxsd(winner, winner, pattern(everywhere(-1)));
+}
+
+/// What a winner is called where tap (y, x) won, for each cell of the phase among the group's first `cells`; where
+/// there is no such cell, what no winner is called.
+std::vector<int32_t> PlanePeriodKernel::names(int64_t y, int64_t x, int64_t phase, int64_t cells) const {
+  const PoolGeometry& g = p_.g;
+  if (!from_indices()) return everywhere(y * g.kernel[2] + x);
+  std::vector<int32_t> list = everywhere((y * g.dilations[1] * g.src[2] + x * g.dilations[2]) * p_.base.cell);
+  for (int64_t l = 0; l < lanes(); ++l)
+    if (l * stride() + phase >= cells) list[static_cast<size_t>(l)] = kNoWinner;
+  return list;
+}
+
+/// `cells` cells of each row, from r9 on, those of as many windows from rcx on as a vector has lanes at a time.
+void PlanePeriodKernel::emit_cells(Body& back, const PeriodPart& rows, int64_t cells) {
+  const int64_t group = lanes() * stride();
+  for (int64_t behind = 0; behind < cells; behind += group)
+    for (int64_t row = rows.first_cell; row < rows.end_cell; row += rows_at_once())
+      emit_group(back, rows,
+                 {row, std::min(row + rows_at_once(), rows.end_cell), behind, std::min(group, cells - behind)});
+}
+
+/// Cells are stored in the order of memory, vectors of `stride` times as many as periods.
+void PlanePeriodKernel::emit_group(Body& back, const PeriodPart& rows, const CellGroup& group) {
+  std::vector<bool> any(static_cast<size_t>(rows_at_once() * stride()), false);
+  for (int64_t back_y = rows.end_back; back_y-- > rows.first_back;) add_windows(back_y, group, any);
+  for (int64_t row = group.row; row < group.end_row; ++row) {
+    const auto sums = static_cast<int>((row - group.row) * stride());
+    for (int sum = sums; sum < sums + stride(); ++sum)
+      if (!any[static_cast<size_t>(sum)]) broadcast_bits(vec(sum), 0);
+    if (choices_) {
+      store_chosen(sums, row, group);
+      continue;
+    }
+    for (int64_t v = 0; v * lanes() < group.cells; ++v)
+      emit_vector(back, sums, row, group.behind + v * lanes(),
+                  static_cast<int>(std::min<int64_t>(lanes(), group.cells - v * lanes())));
+  }
+}
+
+/// Adds to the cells' sums the gradients that they won in a row of windows. Windows are added in the order of
+/// PeriodKernel. What several sums read stays in registers.
+void PlanePeriodKernel::add_windows(int64_t back_y, const CellGroup& group, std::vector<bool>& any) {
+  struct Read {
+    int64_t at;
+    Xmm winner;
+    std::optional<Xmm> gradient;  // none: where registers do not suffice, it is read where it lies
+  };
+  const auto first_free = static_cast<int>(kMostStride);
+  const int free = taken() - first_free;
+  std::vector<Read> reads;
+  const auto read = [&](int64_t at) {
+    const auto before = std::ranges::find(reads, at, &Read::at);
+    if (before != reads.end()) return *before;
+    const int reg = first_free + 2 * static_cast<int>(reads.size());
+    const bool stays = wide() && 2 * static_cast<int>(reads.size() + 1) <= free;
+    mov(rdx, slot(kept_stream(1 + back_y)));
+    Read made{at, stays ? vec(reg) : scratch(0), {}};
+    vmovups(made.winner, ptr[rdx + rcx * 4 + static_cast<int>(at)]);
+    if (!stays) return made;
+    vmovups(made.gradient.emplace(vec(reg + 1)), ptr[rdx + rcx * 4 + static_cast<int>(at + gradients_at_)]);
+    return reads.emplace_back(made);
+  };
+  const auto add_to = [&](int64_t row, int64_t phase, int64_t back_x) {
+    const int64_t place = phase + p_.g.pads_begin[2], x = p_.tap_of(2, place % stride(), back_x);
+    const int64_t y = p_.tap_of(1, row, back_y);
+    if (x < 0 || y < 0) return;
+    const Read r = read((group.behind / stride() + place / stride() - back_x) * 4);
+    const auto sum = static_cast<size_t>((row - group.row) * stride() + phase);
+    const Xmm found = counts();
+    const auto add = [&](const Xbyak::Operand& gradient) {
+      add_won(vec(static_cast<int>(sum)), !any[sum], r.winner, gradient, names(y, x, phase, group.cells),
+              from_indices() ? &found : nullptr);
+    };
+    if (r.gradient)
+      add(*r.gradient);
+    else
+      add(ptr[rdx + rcx * 4 + static_cast<int>(r.at + gradients_at_)]);
+    any[sum] = true;
+  };
+  // One after the other to different sums, each of which waits for what it had before.
+  for (int64_t back_x = 0; back_x < p_.reach(2); ++back_x)
+    for (int64_t row = group.row; row < group.end_row; ++row)
+      for (int64_t phase = 0; phase < stride(); ++phase) add_to(row, phase, back_x);
+}
+
+/// The sums of a row of cells, of two phases, as elements of 16 bits in the order of memory.
+void PlanePeriodKernel::store_chosen(int sums, int64_t row, const CellGroup& group) {
+  const Zmm packed(sums), elements(sums + 1), stored(scratch(1).getIdx());
+  const auto count = static_cast<int>(group.cells);
+  const Dtype dtype = p_.out[0].dtype;
+  compute({.op = LaneOp::pack, .imm = static_cast<int32_t>(dtype)}, packed, vec(sums), vec(sums + 1), vec(sums));
+  std::vector<int32_t> order;
+  for (int32_t l = 0; l < kWords; ++l) order.push_back(l / 2 + l % 2 * (kWords / 2));
+  for (size_t k = 0; k < p_.out.size(); ++k) {
+    const PoolChoice& choice = (*choices_)[k];
+    for (size_t c = 0; c < choice.size(); ++c) {
+      const PoolOperand& o = p_.in[static_cast<size_t>(choice[c])];
+      const auto stream = static_cast<size_t>(std::ranges::find(p_.back_in, choice[c]) - p_.back_in.begin());
+      mov(rdx, slot(back_stream(stream)));
+      const RegExp at = cell_at(o, row, group.behind);
+      if (choice[c] != 0) fetch(at);  // the source has been read already
+      load_words(elements, at, 0, count);
+      find_positive(c == 0 ? k2 : k2 | k2, elements, words(-1), words(counted_infinity()));
+    }
+    vmovdqu16(stored, words(order));
+    vpermw(choice.empty() ? stored : stored | k2 | T_z, stored, packed);
+    mov(rdx, slot(out_stream(k)));
+    store_words(stored, cell_at(p_.out[k], row, group.behind), count, streaming_);
+  }
+}
+
+/// From the cell `behind` the group's first one on.
+void PlanePeriodKernel::emit_vector(Body& back, int sums, int64_t row, int64_t behind, int count) {
+  BodyHooks hooks;
+  hooks.load = [&](Xmm dst, int operand) {
+    const auto k = static_cast<size_t>(std::ranges::find(p_.back_in, operand) - p_.back_in.begin());
+    const PoolOperand& o = p_.in[static_cast<size_t>(operand)];
+    mov(rdx, slot(back_stream(k)));
+    load_elements(dst, o, o.x == 0, cell_at(o, row, behind), count,
+                  o.begins_line(behind * bits_of(o.dtype) / 8, lanes()));
+  };
+  hooks.skeleton = [&](Xmm dst) {
+    if (stride() == 1) return vmovaps(dst, vec(sums));
+    const auto place = [&](int l) {
+      const int64_t cell = behind % (lanes() * stride()) + l;
+      return cell % stride() * lanes() + cell / stride();
+    };
+    for (int phase = 0; phase < stride(); ++phase) {
+      Xmm from = vec(sums + phase);
+      if (!wide()) vmovaps(from = scratch(1), vec(sums + phase));
+      merge_lanes(dst, from, phase, false, place);
+    }
+  };
+  hooks.store = [&](Xmm value, const Lane& lane) {
+    const PoolOperand& o = p_.out[static_cast<size_t>(lane.imm)];
+    if (o.fold != Fold::none) return folds_.emit_fold(static_cast<size_t>(lane.imm), 0, value, count, slots());
+    mov(rdx, slot(out_stream(static_cast<size_t>(lane.imm))));
+    store(value, o.dtype, lane.flag, cell_at(o, row, behind), count, streaming_);
+  };
+  back.emit(hooks);
+}
+
+/// Of a cell of the group in row `row` of the period, from rdx on, which holds the place of row 0 as many periods
+/// further.
+RegExp PlanePeriodKernel::cell_at(const PoolOperand& o, int64_t row, int64_t cell) const {
+  const int each = bits_of(o.dtype) / 8;
+  const RegExp at = rdx + static_cast<int>((row - p_.g.pads_begin[1]) * o.y);
+  return o.x == 0 ? at : at + r9 * each + static_cast<int>(cell * each);
+}
+
+}  // namespace partita::jit

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// PlanePeriodKernel: machine code for gradients of maximum poolings whose windows may overlap, channel-first: a plane,
+// one row of periods after the other (pool_period_kernel.hpp). A row of windows is searched straight from the source
+// with vectors along x, or has indices; then the rows of cells that it completes are stored.
+#pragma once
+
+#include "kernels/jit/pool/backward/choices.hpp"
+#include "kernels/jit/pool/backward/period_kernel.hpp"
+#include "kernels/jit/pool/held_folds.hpp"
+
+namespace partita::jit {
+
+struct PlanePeriodCall {
+  /// Addresses of the plane's first elements: source, or indices and the index of the first window's first tap;
+  /// operands of front; those of back; results; then the rows that keep what is found, which are those of the first
+  /// window; then as many rows as are shared.
+  const void* const* addresses;
+  int32_t* counts = nullptr;  ///< from indices, of each lane: to how many cells' windows this adds
+};
+
+/// A row keeps the winners' tap numbers, or names: how far their indices are from those of the windows' first taps;
+/// `gradients_at` bytes behind them lie the gradients. Margins of windows that do not exist have winners of -1 before
+/// the call, and stay so.
+class PlanePeriodKernel : private PoolCode {
+ public:
+  /// `piece`: bytes that streamed stores write at once, 0: nothing is streamed. Throws Xbyak::Error where there is no
+  /// memory for code.
+  PlanePeriodKernel(Isa isa, const PoolPlan& plan, const Problem& problem, int piece);
+  void operator()(const PlanePeriodCall& call) const { entry_(&call); }
+
+  static size_t streams_of(const PoolPlan& plan, Isa isa);
+  /// Of windows whose cells are not stored yet, and of those that are searched.
+  static int64_t kept_rows(const PoolPlan& plan) { return plan.reach(1) + 1; }
+  /// Where elements of 16 bits are searched as words: source rows of a window that the next one below has, too. What is
+  /// found along x in such a row is kept, from the first window on.
+  static int64_t shared_rows(const PoolPlan& plan, Isa isa);
+  /// Windows that a row keeps before the first one, and all of them; multiples of a vector.
+  static int64_t windows_before(const PoolPlan& plan, Isa isa);
+  static int64_t windows_of_row(const PoolPlan& plan, Isa isa);
+
+  using PoolCode::kMostStride;
+  static constexpr int64_t kMostStrideFromIndices = kMostStride - 1;  ///< a register counts
+
+ private:
+  void add_streams();
+  /// A row of periods: what is searched of it, and which cells of the row before are stored.
+  struct Step {
+    PeriodPart search, cells;
+    bool shares = false;  ///< there are windows above, which may have some of the rows, too
+    friend bool operator==(const Step&, const Step&) = default;
+  };
+  Step step_of(int64_t i) const;
+  void emit_planes(Body& front, Body& back);
+  HeldFolds::Place slots();
+  void rotate(size_t first, int64_t count, int64_t by);
+  void emit_step(Body& front, Body& back, const Step& step);
+  void search_group(Body& front, const PeriodPart& rows, int64_t first, bool shares);
+  void search_floats(const PeriodPart& rows, int64_t first, int behind, int count, bool has_nan);
+  void search_words(const PeriodPart& rows, int64_t first, int count, bool shares);
+  void search_words_along(int64_t row, int64_t rows, int64_t first, int count);
+  void compete_words(int64_t i, int64_t row, bool first);
+  void exclude_words(int64_t tap, int64_t rows, const std::vector<bool>& outside);
+  void load_word_tap(const Xbyak::Zmm& to, int64_t row, int64_t tap, int64_t first);
+  void load_source_words(const Xbyak::Zmm& words, int64_t row, int64_t cell, int64_t first, bool ahead);
+  int64_t source_row(int64_t row) const;
+  void keep_winners(const Xbyak::Xmm& winner, int behind, int count);
+  void keep_gradients(Body& front, int behind, int count);
+  void load_winners(const Xbyak::Xmm& winner, int count);
+  std::vector<int32_t> names(int64_t y, int64_t x, int64_t phase, int64_t cells) const;
+  /// Cells of some rows, `behind` cells behind r9.
+  struct CellGroup {
+    int64_t row, end_row, behind, cells;
+  };
+  void emit_cells(Body& back, const PeriodPart& rows, int64_t cells);
+  void emit_group(Body& back, const PeriodPart& rows, const CellGroup& group);
+  void add_windows(int64_t back_y, const CellGroup& group, std::vector<bool>& any);
+  void store_chosen(int sums, int64_t row, const CellGroup& group);
+  void emit_vector(Body& back, int sums, int64_t row, int64_t behind, int count);
+  Xbyak::RegExp cell_at(const PoolOperand& o, int64_t row, int64_t cell) const;
+  int64_t stride() const { return p_.g.strides[2]; }
+  /// Rows of cells whose sums registers hold.
+  int64_t rows_at_once() const { return wide() ? std::max<int64_t>(1, kMostStride / stride()) : 1; }
+  bool keeps_words() const;
+  bool from_indices() const { return p_.indices >= 0; }
+  Xbyak::Xmm counts() const { return vec(counts_); }
+  size_t front_stream(size_t k) const { return (from_indices() ? 2 : 1) + k; }
+  size_t back_stream(size_t k) const { return front_stream(p_.front_in.size()) + k; }
+  size_t out_stream(size_t k) const { return back_stream(p_.back_in.size()) + k; }
+  size_t kept_stream(int64_t back) const { return out_stream(p_.out.size()) + static_cast<size_t>(back); }
+  size_t shared_stream(int64_t row) const { return kept_stream(kept_rows(p_)) + static_cast<size_t>(row); }
+  /// Vectors that the search uses and, while cells are stored, what is kept of windows.
+  int taken() const { return in_words_ ? kWordRegisters : search_registers() + 1 + row_tap_registers(); }
+  static bool searches_words(const PoolPlan& plan, Isa isa);
+  static constexpr int kWordRegisters = 12;  ///< of search_words
+
+  bool streaming_;
+  bool in_words_;  // elements of 16 bits are compared as integers
+  int64_t shared_;
+  int64_t gradients_at_;
+  int counts_;                                      // from indices, a register
+  HeldFolds folds_;                                 // of a call
+  std::optional<std::vector<PoolChoice>> choices_;  // of results that are chosen as elements of 16 bits
+  void (*entry_)(const PlanePeriodCall*) = nullptr;
+};
+
+}  // namespace partita::jit

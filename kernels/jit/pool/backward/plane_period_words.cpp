@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// The search in elements of 16 bits that are neighbours along x, 32 windows at once: along each row of taps, which is
+// done once for all windows that have the row, then from row to row. Elements are counted so that integers have the
+// order of floats, both zeros are the same, and NaN of either sign are above the infinities: from the lowest number on,
+// which is minus infinity.
+#include <algorithm>
+
+#include "kernels/jit/pool/backward/plane_period_kernel.hpp"
+#include "kernels/jit/pool/walk.hpp"
+
+namespace partita::jit {
+namespace {
+
+using Xbyak::RegExp;
+using Xbyak::Ymm;
+using Xbyak::Zmm;
+
+/// Vectors: some taps of each of the rows that are searched at once, the first of which becomes the largest, and their
+/// columns; the best tap and its number, constants; scratch: cells and what is needed for a moment.
+constexpr int kRowsAtOnce = 2, kTapsAtOnce = 3;
+Zmm tap_of_row(int64_t row, int64_t tap) { return Zmm(static_cast<int>(row * kTapsAtOnce + tap)); }
+Zmm column_of_row(int64_t row) { return Zmm(static_cast<int>(kRowsAtOnce * kTapsAtOnce + row)); }
+const Zmm kLargest(8), kNumber(9), kSigns(10), kLift(11);
+constexpr int kMoment = 0, kCells = 1, kCellsBehind = 2;
+constexpr int64_t kLeast = -0x8000;
+
+Xbyak::Opmask mask_of_row(int64_t row, int64_t tap) {
+  return Xbyak::Opmask(static_cast<int>(1 + row * kTapsAtOnce + tap));
+}
+
+}  // namespace
+
+/// The winners of windows from rcx on; `shares`: the window above has left what it found in the rows that it has, too.
+void PlanePeriodKernel::search_words(const PeriodPart& rows, int64_t first, int count, bool shares) {
+  const auto numbers_at = static_cast<int>(aligned(p_.g.dst[2] * 2));
+  const auto place = [&](int64_t row) {
+    mov(rdx, slot(shared_stream(row % shared_)));
+    return rdx + rcx * 2;
+  };
+  vmovdqu16(kSigns, words(0x8000));
+  vmovdqu16(kLift, words(0x8000 - counted_infinity()));
+  int64_t row = rows.first_tap;
+  for (; shares && row < std::min(shared_, rows.end_tap); ++row) {
+    const RegExp at = place(row);
+    vmovdqu16(tap_of_row(0, 0), ptr[at]);
+    vmovdqu16(column_of_row(0), ptr[at + numbers_at]);
+    compete_words(0, row, row == rows.first_tap);
+  }
+  while (row < rows.end_tap) {
+    const auto together = std::min<int64_t>(kRowsAtOnce, rows.end_tap - row);
+    search_words_along(row, together, first, count);
+    for (int64_t i = 0; i < together; ++i, ++row) {
+      if (shared_ > 0 && row >= p_.g.strides[1]) {  // the window below has it, too
+        const RegExp at = place(row);
+        vmovdqu16(ptr[at], tap_of_row(i, 0));
+        vmovdqu16(ptr[at + numbers_at], column_of_row(i));
+      }
+      compete_words(i, row, row == rows.first_tap);
+    }
+  }
+  Xbyak::Label anew, done;
+  vpcmpgtw(k1, kLargest, words(2 * counted_infinity() - 0x8000));
+  kortestd(k1, k1);
+  jnz(anew, T_NEAR);
+  for (int behind = 0; behind < count; behind += lanes()) {
+    const Zmm part = tap_of_row(0, behind / lanes());
+    if (behind > 0) vextracti64x4(Ymm(part.getIdx()), kNumber, 1);
+    vpmovzxwd(part, Ymm(behind > 0 ? part.getIdx() : kNumber.getIdx()));
+    keep_winners(vec(part.getIdx()), behind, std::min(lanes(), count - behind));
+  }
+  jmp(done, T_NEAR);
+  L(anew);
+  for (int behind = 0; behind < count; behind += lanes()) {
+    if (behind > 0) add(r9, static_cast<uint32_t>(lanes() * stride()));
+    search_floats(rows, first, behind, std::min(lanes(), count - behind), true);
+  }
+  imul(r9, rcx, static_cast<int>(stride()));
+  L(done);
+}
+
+/// What row `i` of those searched at once has found competes with what the rows before it have.
+void PlanePeriodKernel::compete_words(int64_t i, int64_t row, bool first) {
+  const Zmm moment(scratch(kMoment).getIdx());
+  if (row > 0) vmovdqu16(moment, words(row * p_.g.kernel[2]));
+  if (first) {
+    vmovdqa32(kLargest, tap_of_row(i, 0));
+    row == 0 ? vmovdqa32(kNumber, column_of_row(i)) : vpaddw(kNumber, column_of_row(i), moment);
+    return;
+  }
+  vpcmpgtw(k1, tap_of_row(i, 0), kLargest);
+  vpmaxsw(kLargest, kLargest, tap_of_row(i, 0));
+  vpaddw(kNumber | k1, column_of_row(i), moment);
+}
+
+/// The first maximum of each window in `rows` rows of taps, from `row` on, and its column, which counts from 0. Each
+/// step is done for all rows before the next one, since it waits for the one before.
+void PlanePeriodKernel::search_words_along(int64_t row, int64_t rows, int64_t first, int count) {
+  const int64_t taps = p_.g.kernel[2], together = taps <= kTapsAtOnce ? taps : 2;
+  std::vector<int32_t> starts(kWords, 0);  // the first columns that are cells
+  std::copy_n(p_.first_taps(0).begin() + first, count, starts.begin());
+  const bool start = std::ranges::any_of(starts, [](int32_t s) { return s > 0; });
+  for (int64_t i = 0; i < rows && (start || taps == 1); ++i) vmovdqu16(column_of_row(i), words(starts));
+  for (int64_t tap = 0; tap < taps; tap += together) {
+    const int64_t end = std::min(tap + together, taps), from = tap == 0 ? 0 : 1;  // the largest stays
+    const auto each = [&](const auto& step) {
+      for (int64_t t = tap; t < end; ++t)
+        for (int64_t i = 0; i < rows; ++i) step(tap_of_row(i, from + t - tap), i, t);
+    };
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t t = tap; t < end; ++t) load_word_tap(tap_of_row(i, from + t - tap), row + i, t, first);
+    each([&](const Zmm& words, int64_t i, int64_t t) { vpmovw2m(mask_of_row(i, t - tap), words); });
+    each([&](const Zmm& words, int64_t i, int64_t t) { vpsubw(words | mask_of_row(i, t - tap), kSigns, words); });
+    each([&](const Zmm& words, int64_t, int64_t) { vpsubw(words, words, kLift); });
+    for (int64_t t = tap; t < end; ++t) exclude_words(from + t - tap, rows, outside_row(t, first, count));
+    const Zmm moment(scratch(kMoment).getIdx());
+    for (int64_t t = std::max<int64_t>(tap, 1); t < end; ++t) {
+      const auto next = [&](int64_t i) { return tap_of_row(i, from + t - tap); };
+      const bool only = t == 1 && !start;
+      vmovdqu16(moment, words(t));
+      for (int64_t i = 0; i < rows; ++i) vpcmpgtw(mask_of_row(i, 0), next(i), tap_of_row(i, 0));
+      for (int64_t i = 0; i < rows; ++i) vpmaxsw(tap_of_row(i, 0), tap_of_row(i, 0), next(i));
+      for (int64_t i = 0; i < rows; ++i) {
+        const Xbyak::Opmask larger = mask_of_row(i, 0);
+        vmovdqu16(only ? column_of_row(i) | larger | T_z : column_of_row(i) | larger, moment);
+      }
+    }
+  }
+}
+
+/// That tap of each window. Two columns come with the first one of them where windows start two cells apart.
+void PlanePeriodKernel::load_word_tap(const Zmm& to, int64_t row, int64_t tap, int64_t first) {
+  const int64_t cell = tap * p_.g.dilations[2] - p_.g.pads_begin[2];
+  if (stride() == 1) return load_source_words(to, row, cell, first, tap == 0);
+  const Zmm cells(scratch(kCells).getIdx()), behind(scratch(kCellsBehind).getIdx());
+  if (tap % 2 == 0) {
+    load_source_words(cells, row, cell, first, tap == 0);
+    load_source_words(behind, row, cell + kWords, first, tap == 0);
+  }
+  std::vector<int32_t> places;
+  for (int32_t w = 0; w < kWords; ++w) places.push_back(2 * w + static_cast<int32_t>(tap % 2));
+  vmovdqu16(to, words(places));
+  vpermi2w(to, cells, behind);
+}
+
+/// Those of the windows' taps become the lowest number, in all rows that are searched at once.
+void PlanePeriodKernel::exclude_words(int64_t tap, int64_t rows, const std::vector<bool>& outside) {
+  const uint32_t mask = mask_of(outside);
+  if (mask == 0) return;
+  const Zmm moment(scratch(kMoment).getIdx());
+  vmovdqu16(moment, words(kLeast));
+  mov(eax, mask);
+  kmovd(k1, eax);
+  for (int64_t i = 0; i < rows; ++i) vmovdqu16(tap_of_row(i, tap) | k1, moment);
+}
+
+/// A vector from the cell on that lies `cell` cells behind the first window's period; zeros outside the row.
+void PlanePeriodKernel::load_source_words(const Zmm& to, int64_t row, int64_t cell, int64_t first, bool ahead) {
+  const int64_t begin = first * stride() + cell;
+  const auto part = [&](int64_t place) { return static_cast<int>(std::clamp<int64_t>(place - begin, 0, kWords)); };
+  const int from = part(0), end = part(p_.g.src[2]);
+  if (from >= end) return vpxord(to, to, to);
+  mov(rdx, slot(0));
+  const RegExp at = rdx + static_cast<int>(source_row(row)) + r9 * 2 + static_cast<int>(cell * 2);
+  if (ahead) fetch(at);
+  load_words(to, at, from, end);
+}
+
+}  // namespace partita::jit

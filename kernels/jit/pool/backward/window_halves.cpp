@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// Code of whole windows in elements of 16 bits: rdi call, rcx the group's first channel or window, along x r9 its first
+// cell, r8 steps left, rax and rdx for a moment; the stack holds the operands' places. Floats of 16 bits are in the
+// order of integers once those with a sign are counted from zero downwards.
+#include "kernels/jit/pool/backward/window_halves.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "kernels/jit/pool/channel_groups.hpp"
+#include "src/base/cpu.hpp"
+#include "src/base/dtype.hpp"
+
+namespace partita::jit {
+namespace {
+
+using Xbyak::RegExp;
+using Xbyak::Zmm;
+
+constexpr int64_t kMostTaps = 64, kMostWidth = 4;
+/// Vectors: of the search the best tap, a tap, the least one, and for a moment a number; then what it finds, constants,
+/// the source cells of a row, and winners and gradients of each vector of cells.
+const Zmm kLargest(0), kNext(1), kLeast(2), kNumber(3), kWinner(4), kGradient(5), kSigns(6), kMinusOne(7), kInfinity(8),
+    kNan(9);
+constexpr int kCells = 12, kWinners = 16, kGradients = 20, kKept = 24;
+const Xbyak::Opmask kChosen = Xbyak::util::k3;
+
+}  // namespace
+
+bool WindowHalvesKernel::fits(const PoolPlan& p, const Problem& problem, Isa isa) {
+  constexpr int kGradientPort = 1;
+  if (isa != Isa::avx512 || !p.maximum || p.indices >= 0 || !problem.front.empty()) return false;
+  const bool along_x = WindowKernel::along_x(p);
+  if (p.tap_rows() * p.g.kernel[2] > kMostTaps) return false;
+  if (along_x && (WindowKernel::inner_of(p) > 1 || p.g.kernel[2] > kMostWidth)) return false;
+  const Dtype dtype = p.in[0].dtype;
+  if (dtype != Dtype::bf16 && dtype != Dtype::f16) return false;
+  const auto is_like = [&](const PoolOperand& o) { return o.dtype == dtype && (along_x ? o.x : o.c) == 2; };
+  const auto is_result = [&](const PoolOperand& o) { return o.fold != Fold::none || is_like(o); };
+  return folds_of(p.out) <= 1 && is_like(p.in[0]) && is_like(p.in[kGradientPort]) &&
+         std::ranges::all_of(p.out, is_result) &&
+         std::ranges::all_of(p.back_in, [&](int k) { return is_like(p.in[static_cast<size_t>(k)]); }) &&
+         choices_of(p, problem).has_value();
+}
+
+WindowHalvesKernel::WindowHalvesKernel(const PoolPlan& plan, const Problem& problem, const WindowStores& stores)
+    : PoolCode(Isa::avx512, plan),
+      streaming_(stores.piece > 0),
+      along_x_(WindowKernel::along_x(plan)),
+      results_(choices_of(plan, problem).value()) {
+  if (stores.piece > 0 && stores.piece < kCacheLine) stream_in_pieces(stores.piece);
+  if (streaming_ && WindowKernel::reads_few_rows(p_)) fetch_in_turns();
+  const auto add = [&](const PoolOperand& o, bool cells) {
+    const int axis = along_x_ ? 1 : 2;
+    add_stream((along_x_ ? o.y : o.x) * (cells ? p_.g.strides[axis] : 1));
+  };
+  for (int64_t r = 0; r < p_.tap_rows(); ++r) add(p_.in[0], true);
+  add(p_.in[static_cast<size_t>(p_.front_in[0])], false);
+  for (int64_t r = 0; r < p_.tap_rows(); ++r)
+    for (int k : p_.back_in) add(p_.in[static_cast<size_t>(k)], true);
+  for (int64_t r = 0; r < p_.tap_rows(); ++r)
+    for (const PoolOperand& o : p_.out) add(o, true);
+  entry_ = reinterpret_cast<void (*)(const WindowCall*)>(reinterpret_cast<uintptr_t>(emit_all([&] { emit_steps(); })));
+}
+
+void WindowHalvesKernel::emit_steps() {
+  vmovdqu16(kSigns, words(0x8000));
+  vmovdqu16(kMinusOne, words(0xffff));
+  vmovdqu16(kInfinity, words(counted_infinity()));
+  vmovdqu16(kNan, words(0x7fff));
+  Xbyak::Label step;
+  mov(r8, ptr[rdi + offsetof(WindowCall, steps)]);
+  align(16);
+  L(step);
+  emit_channel_groups(*this, along_x_ ? p_.g.dst[2] : p_.g.channels, 1, kWords, [&](int, int count) {
+    if (along_x_) imul(r9, rcx, static_cast<int>(width()));
+    find_winners(count);
+    load_gradients(count);
+    if (spreads()) spread();
+    for (int64_t cell = 0; p_.has_folds() && cell < width(); ++cell) vpxord(kept(cell), kept(cell), kept(cell));
+    for (int64_t row = 0; row < p_.tap_rows(); ++row)
+      for (int64_t cell = 0; cell < width(); ++cell)
+        if (const int cells = cells_of(count, cell); cells > 0) emit_cells(row, cell, cells);
+    if (p_.has_folds()) add_folds(count);
+  });
+  advance_streams();
+  dec(r8);
+  jnz(step, T_NEAR);
+}
+
+/// As if there were no NaN, and where there was one, anew.
+void WindowHalvesKernel::find_winners(int count) {
+  Xbyak::Label done;
+  search(count, false);
+  vpcmpgtw(k1, kLargest, kInfinity);
+  vmovdqu16(kNext, words(-counted_infinity()));
+  vpcmpgtw(k2, kNext, kLeast);
+  kortestd(k1, k2);
+  jz(done, T_NEAR);
+  search(count, true);
+  L(done);
+}
+
+/// The first one of equal taps wins.
+void WindowHalvesKernel::search(int count, bool has_nan) {
+  for (int64_t row = 0; row < p_.tap_rows(); ++row) {
+    for (int64_t cell = 0; spreads() && cell < width() && cells_of(count, cell) > 0; ++cell) {
+      const Zmm cells(kCells + static_cast<int>(cell));
+      load_source(cells, row, cell, cells_of(count, cell), has_nan);
+      if (!has_nan) row == 0 && cell == 0 ? vmovdqa32(kLeast, cells) : vpminsw(kLeast, kLeast, cells);
+    }
+    for (int64_t tap = 0; tap < width(); ++tap) {
+      const bool first = row == 0 && tap == 0;
+      if (spreads()) {
+        pick_tap(tap);
+      } else {
+        load_source(kNext, row, tap, count, has_nan);
+        if (!has_nan) first ? vmovdqa32(kLeast, kNext) : vpminsw(kLeast, kLeast, kNext);
+      }
+      if (first) {
+        vmovdqa32(kLargest, kNext);
+        vpxord(kWinner, kWinner, kWinner);
+        continue;
+      }
+      vmovdqu16(kNumber, words(tap_number(row, tap)));  // loaded apart: masked loads of words are slow here and there
+      vpcmpgtw(k1, kNext, kLargest);
+      vpmaxsw(kLargest, kLargest, kNext);
+      vmovdqu16(kWinner | k1, kNumber);
+    }
+  }
+}
+
+/// Counted from zero, both zeros as 0; `has_nan`: any NaN as the largest number.
+void WindowHalvesKernel::load_source(const Zmm& cells, int64_t row, int64_t cell, int count, bool has_nan) {
+  mov(rdx, slot(static_cast<size_t>(row)));
+  const RegExp at = cells_at(p_.in[0], cell);
+  if (!has_nan) fetch(at, WindowKernel::fetched_behind(p_, p_.in[0]));
+  load_words(cells, at, 0, count);
+  if (has_nan) {
+    vpandd(kNumber, cells, kNan);  // the size
+    vpcmpgtw(k2, kNumber, kInfinity);
+  }
+  count_from_zero(cells, kSigns);
+  if (has_nan) vmovdqu16(cells | k2, kNan);
+}
+
+/// kNext = that tap of each window, from the row's vectors of cells.
+void WindowHalvesKernel::pick_tap(int64_t tap) {
+  std::vector<int32_t> places;
+  uint32_t later = 0;
+  for (int64_t window = 0; window < kWords; ++window) {
+    const int64_t place = window * width() + tap;
+    places.push_back(static_cast<int32_t>(place % (2 * kWords)));
+    if (place >= 2 * kWords) later |= 1u << window;
+  }
+  const auto pick = [&](const Zmm& to, int pair) {
+    vmovdqa32(to, Zmm(kCells + pair));
+    vpermt2w(to, kNumber, Zmm(kCells + pair + 1));
+  };
+  vmovdqu16(kNumber, words(places));
+  pick(kNext, 0);
+  if (later == 0) return;
+  pick(Zmm(kWinners), 2);  // not needed yet
+  mov(eax, later);
+  kmovd(k1, eax);
+  vmovdqu16(kNext | k1, Zmm(kWinners));
+}
+
+/// As a store would round them, so that denormals of bf16 become what they do in any other kernel.
+void WindowHalvesKernel::load_gradients(int count) {
+  const PoolOperand& o = p_.in[static_cast<size_t>(p_.front_in[0])];
+  mov(rdx, slot(gradient_stream()));
+  const RegExp at = rdx + rcx * 2;
+  fetch(at);
+  const auto half = [&](const Zmm& to, int begin) {
+    load(to, o.dtype, Walk::next, at + begin * 2, std::min(count - begin, lanes()));
+    to_halves(to, to, o.dtype, false);
+  };
+  half(kGradient, 0);
+  if (count <= lanes()) return;
+  half(kNext, lanes());
+  vinserti64x4(kGradient, kGradient, Xbyak::Ymm(kNext.getIdx()), 1);
+}
+
+/// Winners and gradients of the windows that each vector of cells lies in.
+void WindowHalvesKernel::spread() {
+  for (int64_t cell = 0; cell < width(); ++cell) {
+    std::vector<int32_t> windows;
+    for (int64_t l = 0; l < kWords; ++l) windows.push_back(static_cast<int32_t>((cell * kWords + l) / width()));
+    vmovdqu16(kNumber, words(windows));
+    vpermw(Zmm(kWinners + static_cast<int>(cell)), kNumber, kWinner);
+    vpermw(Zmm(kGradients + static_cast<int>(cell)), kNumber, kGradient);
+  }
+}
+
+/// Along x vector `cell` of a row of cells, else the cell of that number in the windows' row.
+void WindowHalvesKernel::emit_cells(int64_t row, int64_t cell, int count) {
+  for (size_t k = 0; k < p_.out.size(); ++k) {
+    if (k == 0 || results_[k] != results_[k - 1]) choose(results_[k], row, cell, count);
+    if (p_.out[k].fold != Fold::none) {
+      vpord(kept(cell), kept(cell), kNext);  // of a window's cells one alone is not zero
+      continue;
+    }
+    mov(rdx, slot(out_stream(row, k)));
+    store_words(kNext, cells_at(p_.out[k], cell), count, streaming_ && (along_x_ || count == kWords));
+  }
+}
+
+/// kNext = the gradients of the cells that are winners and fulfil the condition.
+void WindowHalvesKernel::choose(const PoolChoice& condition, int64_t row, int64_t cell, int count) {
+  std::vector<int32_t> taps;
+  for (int64_t l = 0; l < kWords; ++l)
+    taps.push_back(static_cast<int32_t>(tap_number(row, along_x_ ? (cell * kWords + l) % width() : cell)));
+  const int c = static_cast<int>(cell);
+  vpcmpeqw(kChosen, spreads() ? Zmm(kWinners + c) : kWinner, words(taps));
+  const Xbyak::Opmask before = kChosen;
+  for (int operand : condition) {
+    const auto number = std::ranges::find(p_.back_in, operand) - p_.back_in.begin();
+    mov(rdx, slot(back_stream(row, static_cast<size_t>(number))));
+    const PoolOperand& o = p_.in[static_cast<size_t>(operand)];
+    const RegExp at = cells_at(o, cell);
+    if (operand != 0) fetch(at, WindowKernel::fetched_behind(p_, o));  // the source has been read already
+    load_words(kNext, at, 0, count);
+    find_positive(kChosen | before, kNext, kMinusOne, kInfinity);
+  }
+  vmovdqu16(kNext | kChosen | T_z, spreads() ? Zmm(kGradients + c) : kGradient);
+}
+
+Zmm WindowHalvesKernel::kept(int64_t cell) const { return Zmm(kKept + (spreads() ? static_cast<int>(cell) : 0)); }
+
+void WindowHalvesKernel::add_folds(int count) {
+  const auto k = static_cast<size_t>(
+      std::ranges::find_if(p_.out, [](const PoolOperand& o) { return o.fold != Fold::none; }) - p_.out.begin());
+  mov(rdx, slot(out_stream(0, k)));
+  if (!along_x_) {
+    for (int half = 0; half * lanes() < count; ++half) {
+      widen_words(kNext, kept(0), half);
+      fold_to_slot(kNext, Fold::sum, rdx + rcx * 4 + half * vector_bytes(), lanes());
+    }
+    return;
+  }
+  vpxord(kLargest, kLargest, kLargest);
+  for (int64_t cell = 0; cell < width(); ++cell)
+    for (int half = 0; half * lanes() < cells_of(count, cell); ++half) {
+      widen_words(kNext, kept(cell), half);
+      vaddps(kLargest, kLargest, kNext);
+    }
+  fold_to_slot(kLargest, Fold::sum, rdx, lanes());
+}
+
+/// Half of the elements as f32.
+void WindowHalvesKernel::widen_words(const Zmm& to, const Zmm& from, int half) {
+  const Xbyak::Ymm part(half == 0 ? from.getIdx() : kNumber.getIdx());
+  if (half == 1) vextracti64x4(part, from, 1);
+  if (p_.in[0].dtype == Dtype::f16) return vcvtph2ps(to, part);
+  vpmovzxwd(to, part);
+  vpslld(to, to, 16);
+}
+
+/// From rdx on, which holds the row's place.
+RegExp WindowHalvesKernel::cells_at(const PoolOperand& o, int64_t cell) const {
+  return along_x_ ? rdx + r9 * 2 + static_cast<int>(cell * kWords * 2) : rdx + rcx * 2 + static_cast<int>(cell * o.x);
+}
+
+/// Elements of a vector of cells, where the group has `count` windows or channels.
+int WindowHalvesKernel::cells_of(int count, int64_t cell) const {
+  if (!along_x_) return count;
+  return static_cast<int>(std::clamp<int64_t>(count * width() - cell * kWords, 0, kWords));
+}
+
+}  // namespace partita::jit

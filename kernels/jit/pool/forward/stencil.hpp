@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// PoolStencil: machine code that combines the taps of windows along folded rows and evaluates an expression on each
+// result.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/expr.hpp"
+#include "kernels/jit/code/body.hpp"
+#include "kernels/jit/flat/flat_kernel.hpp"
+
+namespace partita::jit {
+
+/// Rows that windows lie over: a result combines the taps of all of them. A tap lies `taps[t]` elements behind the
+/// result's first place; the places of one result and the next are one element apart, or two.
+struct StencilShape {
+  RowShape rows;                      ///< of the results; operands that the expression loads and stores
+  Fold fold = Fold::none;             ///< sum or max
+  Dtype dtype = Dtype::f32;           ///< of the rows that are combined
+  int64_t sources = 1;                ///< of these rows, at the most PoolStencil::kMaxSources
+  std::vector<int64_t> taps;          ///< ascending
+  std::vector<int64_t> fetched = {};  ///< those of them that read memory first, so that it is fetched ahead
+  int64_t fresh_sources = 1;          ///< of the sources, the last ones: so many read memory first
+  bool every_second = false;          ///< f32 with reading beyond alone
+  bool reads_beyond = false;  ///< whole vectors of f32 are read, up to PoolStencil::kOverread floats behind a row
+  int64_t row_bytes = 0;      ///< from the rows under one row of results to those under the next
+};
+
+/// Addresses as in RowCall; `sources` are those of the first rows that are combined.
+struct StencilCall {
+  const void* const* sources;
+  const void* const* in;
+  void* const* out;
+  int64_t rows;
+};
+
+class PoolStencil : private Emitter {
+ public:
+  static constexpr int64_t kOverread = 32;
+  static constexpr int64_t kMaxSources = 4;
+
+  /// `lanes`: its skeleton value is the combination. Throws Xbyak::Error where there is no memory for code.
+  PoolStencil(Isa isa, const Lanes& lanes, const StencilShape& shape);
+  void operator()(const StencilCall& call) const { entry_(&call); }
+
+ private:
+  void emit_row(Body& body);
+  int vectors_together() const;
+  BodyHooks hooks_for(int count);
+  BodyHooks hooks_for(int count, int vector, bool combined);
+  Xbyak::Reg64 source(int64_t k) const;
+  void combine(Xbyak::Xmm sum, int count);
+  void combine_together();
+  void combine_tap(Xbyak::Xmm sum, const Xbyak::RegExp& from, int count, bool& first);
+  void combine_pairs(Xbyak::Xmm sum);
+  void take(Xbyak::Xmm sum, Xbyak::Xmm part, bool& first);
+  void pick_second(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, bool odd);
+
+  StencilShape shape_;
+  int together_;     // vectors whose results are combined tap by tap, so that memory is read in longer stretches
+  int temporaries_;  // first of the registers that combinations use
+  int sums_;         // first of those of the vectors together
+  Xbyak::Label even_, odd_;
+  void (*entry_)(const StencilCall*) = nullptr;
+};
+
+/// The stencil that puts `value` through `back`: `expr` makes it of the skeleton value, which is the combination. The
+/// operands `back_in` that `back` loads are the first ones of shape.rows.in, its outputs those of shape.rows.out.
+std::unique_ptr<const PoolStencil> make_stencil(Isa isa, const StencilShape& shape, Expr expr, ExprBuilder::Value value,
+                                                const Expr& back, const std::vector<int>& back_in);
+
+}  // namespace partita::jit

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Channel-last poolings with few taps.
+#include "kernels/jit/pool/forward/taps.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "src/base/shape.hpp"
+#include "src/base/threads.hpp"
+
+namespace partita::jit {
+namespace {
+
+constexpr int64_t kMaxTaps = 16;
+constexpr size_t kMaxOperands = 128;
+constexpr size_t kMaxKernels = 12;
+constexpr size_t kCheapFront = 3;  ///< instructions that may be repeated for every window over an element
+constexpr int64_t kAlignment = 64;
+
+int64_t count(const PoolGeometry::Taps& taps) { return taps.end - taps.begin; }
+
+}  // namespace
+
+bool TapPool::fits(const ForwardPool& p) {
+  const PoolGeometry& g = p.g;
+  const int64_t rows = g.kernel[0] * g.kernel[1], taps = rows * g.kernel[2];
+  if (!g.channel_last || taps > kMaxTaps || p.front_in.size() * static_cast<size_t>(taps) > kMaxOperands / 2)
+    return false;
+  size_t kernels = 1;
+  for (int i = 0; i < 3; ++i) kernels *= window_stretches(g, i).size();
+  if (kernels > kMaxKernels) return false;
+  // Folding reads `rows` elements a cell and stores one; then a window reads kernel[2] cells. The way through scratch
+  // memory itself costs as much as two reads.
+  const int64_t folded = (rows + 1) * g.strides[2] + g.kernel[2] + 2;
+  return taps <= (p.front.code.size() > kCheapFront ? folded / 2 : folded);
+}
+
+TapPool::TapPool(const Problem& problem, const Target& target)
+    : p_(forward_pool(problem)),
+      stretches_(window_stretches(p_.g, 2)),
+      joined_(windows_join()),
+      may_stream_(may_stream(p_, problem)) {
+  const PoolGeometry& g = p_.g;
+  for (const WindowStretch& z : window_stretches(g, 0))
+    for (const WindowStretch& y : window_stretches(g, 1)) {
+      const RowKind row{count(z.taps) * count(y.taps), z.counted * y.counted};
+      for (size_t s = 0; s < stretches_.size(); ++s) {
+        Kernels& made = kernels_[{row, s}];
+        if (made.plain.stencil || made.plain.taps) continue;
+        made.plain = make(target.isa, row, stretches_[s], false);
+        if (may_stream_) made.streaming = make(target.isa, row, stretches_[s], true);
+      }
+    }
+}
+
+/// Windows follow each other in all operands as their cells do.
+bool TapPool::windows_join() const {
+  const PoolGeometry& g = p_.g;
+  const auto joins = [&](const PoolView& view, int64_t cells) {
+    return joined_walk(view, cells, g.channels).has_value();
+  };
+  return g.strides[2] == 1 &&
+         std::all_of(p_.front_in.begin(), p_.front_in.end(),
+                     [&](int k) { return joins(p_.in[static_cast<size_t>(k)], g.src[2]); }) &&
+         std::all_of(p_.back_in.begin(), p_.back_in.end(),
+                     [&](int k) { return joins(p_.in[static_cast<size_t>(k)], g.dst[2]); }) &&
+         std::all_of(p_.out.begin(), p_.out.end(), [&](const PoolView& view) { return joins(view, g.dst[2]); });
+}
+
+RowOperand TapPool::operand(const PoolView& view, int64_t cells, int64_t step) const {
+  const auto walk = joined_ ? joined_walk(view, cells, p_.g.channels) : row_walk(view, p_.g.channels, view.c);
+  return {view.dtype, walk == RowWalk::next, view.x * step};
+}
+
+/// Elements are taken as they are, from few rows.
+bool TapPool::takes_stencil(int64_t source_rows, int64_t valid) const {
+  const std::vector<Instr>& front = p_.front.code;
+  if (front.size() != 1 || front[0].op != ExprOp::load || front[0].imm != 0) return false;
+  return valid > 0 && source_rows <= PoolStencil::kMaxSources && p_.in[0].dtype != Dtype::s32 &&
+         operand(p_.in[0], p_.g.src[2], 1).steps;
+}
+
+TapPool::Kernel TapPool::make(Isa isa, const RowKind& row, const WindowStretch& stretch, bool streaming) const {
+  const PoolGeometry& g = p_.g;
+  const auto [source_rows, counted_rows] = row;
+  const int64_t length = joined_ ? stretch.count * g.channels : g.channels, valid = source_rows * count(stretch.taps);
+  const int64_t counted = counted_rows * stretch.counted;
+  std::vector<RowOperand> taps, operands, outputs;
+  for (int k : p_.back_in) operands.push_back(operand(p_.in[static_cast<size_t>(k)], g.dst[2], 1));
+  for (const PoolView& view : p_.out) outputs.push_back(operand(view, g.dst[2], 1));
+  if (takes_stencil(source_rows, valid)) {
+    StencilShape shape;
+    shape.rows = {length, operands, outputs, streaming};
+    shape.fold = g.maximum ? Fold::max : Fold::sum;
+    shape.dtype = p_.in[0].dtype;
+    shape.sources = source_rows;
+    const int64_t distance = p_.in[0].x / p_.in[0].element_bytes() * g.dilations[2];
+    for (int64_t t = 0; t < count(stretch.taps); ++t) shape.taps.push_back(t * distance);
+    shape.row_bytes = p_.in[0].x * g.strides[2];
+    const size_t fresh = std::min(shape.taps.size(), static_cast<size_t>(g.strides[2]));
+    shape.fresh_sources = g.kernel[0] > 1 ? source_rows : std::min(source_rows, g.strides[1]);
+    shape.fetched.assign(shape.taps.end() - static_cast<int64_t>(fresh), shape.taps.end());
+    Expr expr;
+    const auto value = finished(ExprBuilder(expr), ExprBuilder(expr).skeleton(), counted);
+    return {make_stencil(isa, shape, std::move(expr), value, p_.back, p_.back_in), nullptr};
+  }
+  for (int k : p_.front_in) taps.push_back(operand(p_.in[static_cast<size_t>(k)], g.src[2], g.strides[2]));
+  RowKernelWriter w;
+  ExprBuilder::Value value = 0;
+  for (int64_t t = 0; t < valid; ++t) {
+    const auto next = w.splice(p_.front, p_.front_in, taps);
+    value = t == 0 ? next : g.maximum ? w.builder().max(value, next) : w.builder().add(value, next);
+  }
+  w.splice(p_.back, p_.back_in, operands, outputs, finished(w.builder(), value, counted));
+  return {nullptr, w.make(isa, length, streaming)};
+}
+
+ExprBuilder::Value TapPool::finished(ExprBuilder b, ExprBuilder::Value value, int64_t counted) const {
+  if (counted == 0) return b.constant(p_.g.maximum ? p_.lowest : 0.0f);
+  if (p_.g.maximum) return value;
+  const double divisor = p_.g.divisor_of(counted);
+  return p_.divides ? b.div(value, b.constant(static_cast<float>(divisor)))
+                    : b.mul(value, b.constant(static_cast<float>(1 / divisor)));
+}
+
+Status TapPool::operator()(const RunArgs& args) const {
+  const PoolGeometry& g = p_.g;
+  bool streaming = may_stream_;
+  for (void* out : args.out) streaming = streaming && reinterpret_cast<uintptr_t>(out) % kAlignment == 0;
+  const int64_t cost = g.dst[2] * g.channels * elements(g.kernel);
+  parallel_for(g.batch * g.dst[0] * g.dst[1], cost, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row)
+      run(args, row / g.dst[1] / g.dst[0], row / g.dst[1] % g.dst[0], row % g.dst[1], streaming);
+  });
+  return {};
+}
+
+/// A row of windows.
+void TapPool::run(const RunArgs& args, int64_t n, int64_t z, int64_t y, bool streaming) const {
+  const PoolGeometry& g = p_.g;
+  const PoolGeometry::Taps tz = g.taps(0, z), ty = g.taps(1, y);
+  std::array<const void*, kMaxOperands> in;
+  std::array<void*, kMaxOperands> out;
+  const RowKind row{count(tz) * count(ty), g.counted(0, z) * g.counted(1, y)};
+  for (size_t s = 0; s < stretches_.size(); ++s) {
+    const WindowStretch& stretch = stretches_[s];
+    const Kernels& made = kernels_.at({row, s});
+    const Kernel& kernel = streaming ? made.streaming : made.plain;
+    // A stencil knows how far the taps of a row are from the first one.
+    const int64_t taps_end = kernel.stencil ? stretch.taps.begin + 1 : stretch.taps.end;
+    size_t k = 0;
+    for (int64_t a = tz.begin; a < tz.end; ++a)
+      for (int64_t b = ty.begin; b < ty.end; ++b)
+        for (int64_t c = stretch.taps.begin; c < taps_end; ++c)
+          for (int operand : p_.front_in)
+            in[k++] =
+                p_.in[static_cast<size_t>(operand)].at(args.in[static_cast<size_t>(operand)], n, 0, g.cell(0, z, a),
+                                                       g.cell(1, y, b), g.cell(2, stretch.first, c));
+    const size_t sources = k;
+    for (int operand : p_.back_in)
+      in[k++] =
+          p_.in[static_cast<size_t>(operand)].at(args.in[static_cast<size_t>(operand)], n, 0, z, y, stretch.first);
+    for (size_t o = 0; o < p_.out.size(); ++o)
+      out[o] = const_cast<std::byte*>(p_.out[o].at(args.out[o], n, 0, z, y, stretch.first));
+    const int64_t rows = joined_ ? 1 : stretch.count;
+    if (kernel.stencil)
+      (*kernel.stencil)({in.data(), in.data() + sources, out.data(), rows});
+    else
+      (*kernel.taps)({in.data(), out.data(), nullptr, rows});
+  }
+}
+
+}  // namespace partita::jit

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// The search for maxima: the number of the first maximum of a window, in each lane. NaN is one.
+#include <array>
+#include <bit>
+
+#include "kernels/jit/code/predicates.hpp"
+#include "kernels/jit/pool/code.hpp"
+#include "kernels/jit/pool/compete.hpp"
+#include "src/base/dtype.hpp"
+
+namespace partita::jit {
+namespace {
+
+using Xbyak::RegExp;
+using Xbyak::Xmm;
+using Xbyak::Ymm;
+using Xbyak::Zmm;
+
+/// Where no tap was NaN. Each comparison under a mask waits for the one before it, so taps take turns.
+const std::array<Xbyak::Opmask, 2> kNumbers = {Xbyak::util::k3, Xbyak::util::k4};
+
+}  // namespace
+
+/// AVX-512: as if there were no NaN, which takes fewer instructions, and where there was one, anew.
+void PoolCode::find_maximum(const Xmm& winner, const Taps& taps, const std::function<void()>& start,
+                            const LoadTap& load_tap, const TapNames& names, bool has_nan) {
+  const auto search_for = [&](Taken taken) {
+    if (start) start();
+    search(winner, taps, static_cast<bool>(start), taken, load_tap, names);
+  };
+  if (!wide() || has_nan) return search_for(Taken::any);
+  Xbyak::Label done;
+  for (const Xbyak::Opmask& numbers : kNumbers) kxnorw(numbers, numbers, numbers);
+  search_for(Taken::numbers);
+  kandw(kNumbers[0], kNumbers[0], kNumbers[1]);
+  kortestw(kNumbers[0], kNumbers[0]);
+  jc(done, T_NEAR);
+  search_for(Taken::any);
+  L(done);
+}
+
+/// Each step waits for the one before it, so rows are searched by themselves and then compete with each other.
+void PoolCode::search(const Xmm& winner, const Taps& taps, bool started, Taken taken, const LoadTap& load_tap,
+                      const TapNames& names) {
+  size_t turn = 0;
+  for (int64_t row = taps.first_row; row < taps.end_row; ++row) {
+    const bool apart = wide() && row > taps.first_row;
+    const Xmm best = vec(apart ? kRowBest : kBest), named = apart ? vec(kRowWinner) : winner;
+    bool first = row == taps.first_row ? !started : apart;
+    for (int64_t tap = taps.first; tap < taps.end; ++tap) {
+      const auto number = held(names(row, tap));
+      load_tap(row, tap);
+      if (taken == Taken::numbers) {
+        const Xbyak::Opmask numbers = kNumbers[turn++ % kNumbers.size()], still = numbers;
+        vcmpps(numbers | still, vec(kTap), vec(kTap), kOrdered);
+      }
+      if (first) {
+        vmovaps(best, vec(kTap));
+        vmovups(named, number);
+      } else {
+        compete(best, named, vec(kTap), number, taken);
+      }
+      first = false;
+    }
+    if (apart) compete(vec(kBest), winner, best, named, taken);
+  }
+}
+
+/// Cells outside the row never win.
+void PoolCode::find_row_maximum(const Xmm& winner, const Taps& rows, int64_t first, const LoadTap& load_tap,
+                                const TapNames& names, bool has_nan) {
+  const PoolGeometry& g = p_.g;
+  const Taps taps{rows.first_row, rows.end_row, 0, g.kernel[2]};
+  if (inside_row(first, lanes())) return find_maximum(winner, taps, nullptr, load_tap, names, has_nan);
+  std::vector<int32_t> numbers;
+  for (int64_t w = first; w < first + lanes(); ++w) {
+    const int64_t tap = w < g.dst[2] ? g.taps(2, w).begin : 0;
+    numbers.push_back(names(rows.first_row, tap)[static_cast<size_t>(w - first)]);
+  }
+  const auto start = [&] {
+    vmovups(winner, pattern(numbers));
+    broadcast_bits(vec(kBest), std::bit_cast<int32_t>(kLowest));
+  };
+  find_maximum(winner, taps, start, load_tap, names, has_nan);
+}
+
+/// Of zeros with either sign the first one stays.
+void PoolCode::compete(const Xmm& best, const Xmm& winner, const Xmm& value, const Xbyak::Operand& number,
+                       Taken taken) {
+  if (taken == Taken::any) return emit_compete(*this, best, winner, value, number, scratch(0), scratch(1));
+  vcmpps(k1, best, value, kLess);
+  vmaxps(best, value, best);
+  vmovdqa32(winner | k1, number);
+}
+
+/// Whether vectors `vector` and the next one are searched as one of 16-bit elements.
+bool PoolCode::searched_in_halves(const Group& group, int vector) const {
+  const PoolOperand& source = p_.in[0];
+  return wide() && (source.dtype == Dtype::bf16 || source.dtype == Dtype::f16) && source.c != 0 &&
+         vector + 1 < group.vectors && group.count(vector) == lanes() && group.count(vector + 1) == lanes();
+}
+
+void PoolCode::find_channel_winner(const Xmm& winner, const Group& group, int vector, const Taps& taps,
+                                   const PlaceTap& place) {
+  const PoolOperand& source = p_.in[0];
+  const auto load = [&](int64_t row, int64_t tap) {
+    const RegExp at = place(row, tap);
+    load_elements(vec(kTap), source, source.c == 0,
+                  source.c == 0 ? at : at + vector * lanes() * bits_of(source.dtype) / 8, group.count(vector),
+                  new_tap(row, tap));
+  };
+  find_maximum(winner, taps, nullptr, load, tap_numbers());
+}
+
+void PoolCode::find_winners(int winners, const Group& group, const Taps& taps, const PlaceTap& place) {
+  const int vector_step = lanes() * bits_of(p_.in[0].dtype) / 8;
+  const auto find_one = [&](int vector) { find_channel_winner(vec(winners + vector), group, vector, taps, place); };
+  for (int v = 0; v < group.vectors; ++v) {
+    if (!searched_in_halves(group, v)) {
+      find_one(v);
+      continue;
+    }
+    Xbyak::Label done;
+    search_halves(winners + v, taps, [&](int64_t row, int64_t tap) { return place(row, tap) + v * vector_step; });
+    jz(done, T_NEAR);
+    find_one(v);
+    find_one(v + 1);
+    L(done);
+    ++v;
+  }
+}
+
+void PoolCode::count_from_zero(const Zmm& elements, const Zmm& signs) {
+  vpmovw2m(k1, elements);
+  vpsubw(elements | k1, signs, elements);
+}
+
+/// As integers they are 1 to infinity.
+void PoolCode::find_positive(const Xbyak::Opmask& positive, const Zmm& elements, const Xbyak::Operand& minus_one,
+                             const Xbyak::Operand& infinity) {
+  constexpr uint8_t kBelow = 1;
+  vpaddw(elements, elements, minus_one);
+  vpcmpuw(positive, elements, infinity, kBelow);
+}
+
+/// The zero flag tells that there was no NaN.
+void PoolCode::search_halves(int winners, const Taps& taps, const PlaceTap& place) {
+  const Zmm best(kBest), tap(kTap), least(kRowBest), winner(winners), further(winners + 1);
+  vmovdqu16(further, words(0x8000));
+  bool first = true;
+  for (int64_t row = taps.first_row; row < taps.end_row; ++row)
+    for (int64_t column = taps.first; column < taps.end; ++column) {
+      const RegExp at = place(row, column);
+      if (new_tap(row, column)) fetch(at);
+      vmovdqu16(tap, ptr[at]);
+      count_from_zero(tap, further);
+      const auto number = words(row * p_.g.kernel[2] + column);
+      if (first) {
+        vmovdqa32(best, tap);
+        vmovdqa32(least, tap);
+        vmovdqu16(winner, number);
+      } else {
+        vpminsw(least, least, tap);
+        vpcmpgtw(k1, tap, best);
+        vpmaxsw(best, best, tap);
+        vmovdqa32(Zmm(kRowWinner), number);  // loaded apart: masked loads of words are slow on some processors
+        vmovdqu16(winner | k1, Zmm(kRowWinner));
+      }
+      first = false;
+    }
+  vmovdqu16(tap, words(-counted_infinity()));
+  vpcmpgtw(k1, best, words(counted_infinity()));
+  vpcmpgtw(k2, tap, least);
+  vextracti64x4(Ymm(winners + 1), winner, 1);
+  vpmovzxwd(further, Ymm(winners + 1));
+  vpmovzxwd(winner, Ymm(winners));
+  kortestd(k1, k2);
+}
+
+}  // namespace partita::jit

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// How resampled tensors lie in memory. What counts is where elements are, not what data_format calls it.
+#include "kernels/jit/resample/walk.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "kernels/jit/resample/columns.hpp"
+#include "src/base/dtype.hpp"
+
+namespace partita::jit {
+namespace {
+
+constexpr int64_t kMostJoined = 2048;  ///< places read or made: tables of picks stay in the nearest caches
+
+/// Positions of z, y, x in a tensor's dims; -1 where there is no such axis.
+struct Axes {
+  int c, z, y, x;
+};
+
+Axes axes_of(const Problem& p) {
+  const int rank = p.out[0].dims.size(), spatial = rank - 2;
+  const bool last = p.attrs.is(Attr::data_format, "NXC");
+  const int first = last ? 1 : 2;
+  const auto axis = [&](int from_end) { return from_end <= spatial ? first + spatial - from_end : -1; };
+  return {last ? rank - 1 : 1, axis(3), axis(2), axis(1)};
+}
+
+AxisMap map_of(const Problem& p, int axis) {
+  if (axis < 0) return identity_map(1);
+  const int64_t read = p.in[static_cast<size_t>(front_port(p.step))].dims[axis], made = p.out[0].dims[axis];
+  if (p.op == OpKind::AdaptiveAvgPool) return adaptive_map(read, made);
+  if (p.op == OpKind::AdaptiveAvgPoolBackward) return adaptive_map(made, read).transposed();
+  return p.step == StepKind::resample ? interpolation_map(read, made, p.attrs)
+                                      : interpolation_map(made, read, p.attrs).transposed();
+}
+
+const char* refuse_operand(const Problem& p, const ResampleWalk& walk, const TensorDesc& desc, int64_t extent,
+                           bool output) {
+  if (output ? !Emitter::stores(desc.dtype) : !Emitter::loads(desc.dtype))
+    return "an operand's type has no generated conversion";
+  const WalkedTensor t = walked(desc, p, walk);
+  const int step = std::max(t.row_step(walk, extent), walk.channel_last ? t.channel_step(walk) : -1);
+  return step < (output ? 1 : 0) ? "an operand's elements are not next to each other" : nullptr;
+}
+
+/// Calls refuse(tensor, of the sources, an output) for all tensors until one is refused; null where none is.
+template <class F>
+const char* refuse_any(const Problem& p, F refuse) {
+  for (int k : loaded_operands(front_expression(p)))
+    if (const char* reason = refuse(p.in[static_cast<size_t>(k)], true, false)) return reason;
+  for (int k : loaded_operands(back_expression(p)))
+    if (const char* reason = refuse(p.in[static_cast<size_t>(k)], false, false)) return reason;
+  for (const TensorDesc& desc : p.out)
+    if (const char* reason = refuse(desc, false, true)) return reason;
+  return nullptr;
+}
+
+const char* refuse_layout(const Problem& p, const ResampleWalk& walk) {
+  return refuse_any(p, [&](const TensorDesc& desc, bool source, bool output) {
+    return refuse_operand(p, walk, desc, source ? walk.x.from() : walk.x.to(), output);
+  });
+}
+
+/// `walk` with one more axis joined with x; nothing where that is worth nothing or tensors have gaps between rows.
+std::optional<ResampleWalk> with_joined_axis(const Problem& p, const ResampleWalk& walk, Isa isa) {
+  const Axes axes = axes_of(p);
+  const int axis = walk.joined == 0 ? axes.y : axes.z;
+  if (walk.channel_last || walk.joined == 2 || axis < 0 || walk.x.to() >= lanes_of(isa)) return {};
+  ResampleWalk joined = walk;
+  AxisMap& before = walk.joined == 0 ? joined.y : joined.z;
+  if (std::max(before.from() * walk.x.from(), before.to() * walk.x.to()) > kMostJoined) return {};
+  const char* gaps = refuse_any(p, [&](const TensorDesc& desc, bool source, bool) {
+    const int64_t step = walked(desc, p, walk).x, extent = source ? walk.x.from() : walk.x.to();
+    return desc.strides[axis] * (bits_of(desc.dtype) / 8) != step * extent ? "rows do not follow each other" : nullptr;
+  });
+  if (gaps) return {};
+  joined.x = joined_map(before, walk.x);
+  before = identity_map(1);
+  joined.y = identity_map(p.out[0].dims[axes.c]);
+  joined.inner = 1;
+  ++joined.joined;
+  if (refuse_layout(p, joined) || !picks_by_permutation(isa, joined.x)) return {};
+  return joined;
+}
+
+}  // namespace
+
+int WalkedTensor::row_step(const ResampleWalk& walk, int64_t extent) const {
+  const bool one_channel = walk.channels == 1, one_place = extent == 1;
+  if ((one_channel || c == each) && (one_place || x == walk.channels * each)) return 1;
+  return (one_channel || c == 0) && (one_place || x == 0) ? 0 : -1;
+}
+
+int WalkedTensor::channel_step(const ResampleWalk& walk) const {
+  if (walk.channels == 1 || c == each) return 1;
+  return c == 0 ? 0 : -1;
+}
+
+ResampleWalk resample_walk(const Problem& p, bool channel_last) {
+  const Axes axes = axes_of(p);
+  const Dims& made = p.out[0].dims;
+  ResampleWalk walk{.channel_last = channel_last, .outer = made[0], .z = {}, .y = {}, .x = map_of(p, axes.x)};
+  walk.z = map_of(p, axes.z);
+  if (channel_last) {
+    walk.channels = made[axes.c];
+    walk.y = map_of(p, axes.y);
+  } else if (axes.y < 0) {
+    walk.y = identity_map(made[axes.c]);
+  } else {
+    walk.inner = made[axes.c];
+    walk.y = map_of(p, axes.y);
+  }
+  return walk;
+}
+
+ResampleWalk joined_walk(const Problem& p, bool channel_last, Isa isa) {
+  ResampleWalk walk = resample_walk(p, channel_last);
+  while (std::optional<ResampleWalk> joined = with_joined_axis(p, walk, isa)) walk = *std::move(joined);
+  return walk;
+}
+
+WalkedTensor walked(const TensorDesc& desc, const Problem& p, const ResampleWalk& walk) {
+  const Axes axes = axes_of(p);
+  WalkedTensor t{.dtype = desc.dtype, .each = bits_of(desc.dtype) / 8};
+  const auto stride = [&](int axis) { return axis < 0 ? 0 : desc.strides[axis] * t.each; };
+  t.offset = desc.offset * t.each;
+  t.outer = stride(0);
+  t.z = stride(axes.z);
+  t.y = stride(axes.y);
+  t.x = stride(axes.x);
+  const int64_t channel = stride(axes.c);
+  if (walk.joined == 2) t.z = 0;
+  if (walk.channel_last)
+    t.c = channel;
+  else if (axes.y < 0 || walk.joined > 0)
+    t.y = channel;
+  else
+    t.inner = channel;
+  return t;
+}
+
+const char* refuse_resample_walk(const Problem& p, bool& channel_last) {
+  const int c = axes_of(p).c;
+  // One channel makes no difference where x is next to each other; rows then are longer.
+  const bool first = p.out[0].dims[c] > 1 && p.out[0].strides[c] == 1;
+  const char* reason = nullptr;
+  for (bool last : {first, !first}) {
+    channel_last = last;
+    const char* refused = refuse_layout(p, resample_walk(p, last));
+    if (!refused) return nullptr;
+    if (last == first) reason = refused;
+  }
+  return reason;
+}
+
+}  // namespace partita::jit

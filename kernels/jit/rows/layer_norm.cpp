@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// LayerNorm and RMSNorm by tiles of rows, short rows in one piece. Each block of a row: its sum, then its squared
+// differences from its own mean, read from the cache; blocks are joined in f64. Then (x - mean) rstd gamma + beta.
+// Where nobody asks for the statistics (f32, to the last bit), rows of 16-bit elements are read once for both:
+// s = sum(x - x0), q = sum((x - x0)^2), x0 the row's first element; mean = x0 + s / N, variance = q / N - (s / N)^2
+// (Chan, Golub and LeVeque 1983). |x0 - mean| <= sqrt(N variance), so the difference loses log2(N) of f32's 24 bits at
+// the most, where the elements themselves have 8 or 11.
+#include <cmath>
+
+#include "kernels/jit/code/run_of.hpp"
+#include "kernels/jit/rows/norm.hpp"
+#include "kernels/jit/rows/norm_parts.hpp"
+#include "kernels/jit/rows/whole_rows.hpp"
+#include "src/base/check.hpp"
+#include "src/base/dtype.hpp"
+#include "src/base/shape.hpp"
+
+namespace partita::jit {
+namespace {
+
+using Value = Sweep::Value;
+
+constexpr int64_t kLongestAtOnce = 4096;  ///< elements of a row whose sum and squares are added up at once: 12 bits
+
+bool has_stats(const Problem& p) { return p.op == OpKind::LayerNorm && p.out_ports() > 2; }
+
+const char* plan_forward(const Problem& p, const Target& target, RowPlan& plan) {
+  const int rank = p.out[0].dims.size();
+  const auto begin = normal_axis(p.attrs.i64_or(Attr::begin_norm_axis, -1), rank);
+  if (!begin) return "`begin_norm_axis` is out of range";
+  std::vector<bool> reduced(static_cast<size_t>(rank), false);
+  for (int d = *begin; d < rank; ++d) reduced[static_cast<size_t>(d)] = true;
+  RowPorts ports;
+  if (has_stats(p)) ports.out_result = {1, 2};
+  if (const char* reason = plan_rows(p, target, reduced, ports, plan)) return reason;
+  if (!plan.space.along_lanes) return "the normalised elements are not next to each other";
+  for (int port = 1; port < (p.op == OpKind::RMSNorm ? 2 : 3); ++port)
+    if (has_affine(p, port))
+      if (const char* reason = refuse_vector(p.in[static_cast<size_t>(port)], plan.space.lanes)) return reason;
+  return nullptr;
+}
+
+class LayerNorm {
+ public:
+  LayerNorm(const Problem& p, const Target& target)
+      : root_mean_square_(p.op == OpKind::RMSNorm), epsilon_(p.attrs.f32_or(Attr::epsilon, 1e-5f)) {
+    PT_ASSERT(plan_forward(p, target, plan_) == nullptr);
+    has_stats_ = has_stats(p);
+    sums_ = scratch_.results(plan_, true);
+    squares_ = scratch_.results(plan_, true);
+    mean_ = scratch_.results(plan_);
+    scale_ = scratch_.results(plan_);
+    if (plan_.edges.has_front) elements_ = scratch_.elements(plan_);
+    if (one_block()) mean_ = sums_;
+    const bool whole = WholeRows::fit(plan_, most_in_one_piece());
+    at_once_ = !whole && !root_mean_square_ && !has_stats_ && one_block() && !plan_.edges.has_front &&
+               bits_of(plan_.in[0].dtype) == 16 && plan_.space.lanes <= kLongestAtOnce;
+    if (at_once_) first_ = scratch_.results(plan_);
+    at_once_ ? write_sweep() : write_sweeps();
+    write_map(p);
+    if (one_block()) write_finish();
+    if (whole)
+      whole_.emplace(plan_, [this](RowCode& row) { write_row(row); });
+    else
+      make_tiles();
+  }
+
+  size_t scratch_bytes() const { return rows_scratch_bytes(whole_, plan_, scratch_.bytes(), sweeps_); }
+
+  Status operator()(const RunArgs& args) const {
+    return run_rows(
+        whole_, plan_, args, scratch_.bytes(), sweeps_, [this](const Tile& tile) { measure(tile); },
+        [this](const Tile& tile) { finish(tile); });
+  }
+
+ private:
+  /// Sums of differences from the first element, and of their squares.
+  void write_sweep() {
+    Sweep& moments = sweeps_.inner;
+    const Value x = moments.front(plan_);
+    ExprBuilder b = moments.builder();
+    const Value difference = b.sub(x, moments.load(first_));
+    moments.fold(sums_, Fold::sum, difference);
+    moments.fold(squares_, Fold::sum, b.apply(ExprOp::square, difference));
+  }
+
+  /// The sums of rows, or of squares, are added up by the last sweep but one.
+  void write_sweeps() {
+    const bool kept = plan_.edges.has_front;
+    Sweep& first = root_mean_square_ ? sweeps_.inner : add_up_;
+    Value x = first.front(plan_);
+    if (kept) first.store(elements_, x);
+    first.fold(sums_, Fold::sum, root_mean_square_ ? first.builder().apply(ExprOp::square, x) : x);
+    if (root_mean_square_) return;
+    Sweep& differences = sweeps_.inner;
+    x = kept ? differences.load(elements_) : differences.front(plan_);
+    ExprBuilder b = differences.builder();
+    differences.fold(squares_, Fold::sum, b.apply(ExprOp::square, b.sub(x, differences.load(sums_))));
+  }
+
+  void write_map(const Problem& p) {
+    Sweep& map = sweeps_.last;
+    ExprBuilder b = map.builder();
+    Value x = plan_.edges.has_front ? map.load(elements_) : map.front(plan_);
+    if (!root_mean_square_) x = b.sub(x, map.load(mean_));
+    x = b.mul(x, map.load(scale_));
+    const auto vector = [&](int port) {
+      return map.load(vector_view(RowView::From::in, port, p.in[static_cast<size_t>(port)], plan_.tiling.block));
+    };
+    if (has_affine(p, 1)) x = b.mul(x, vector(1));
+    if (!root_mean_square_ && has_affine(p, 2)) x = b.add(x, vector(2));
+    map.back(plan_, x);
+  }
+
+  /// Vectors of a row: those of narrow elements are measured faster in tiles sooner, and so are all with few registers.
+  int64_t most_in_one_piece() const { return plan_.isa == Isa::avx512 && bits_of(plan_.in[0].dtype) == 32 ? 16 : 6; }
+
+  bool one_block() const { return plan_.tiling.blocks == 1; }
+
+  /// Of rows of one block, for all of a tile at once: from sums to means, and from squares to what the map needs.
+  void write_finish() {
+    const auto count = static_cast<float>(plan_.space.lanes);
+    ExprBuilder m = means_.builder(), b = finish_.builder();
+    means_.store(as_row(sums_), m.div(means_.load(as_row(sums_)), m.constant(count)));
+    Value variance = b.div(finish_.load(as_row(root_mean_square_ ? sums_ : squares_)), b.constant(count));
+    if (at_once_) {
+      const Value shift = b.div(finish_.load(as_row(sums_)), b.constant(count));
+      variance = b.max(b.sub(variance, b.mul(shift, shift)), b.constant(0));
+      finish_.store(as_row(mean_), b.add(finish_.load(as_row(first_)), shift));
+    }
+    const Value deviation = b.apply(ExprOp::sqrt, b.add(variance, b.constant(epsilon_)));
+    finish_.store(as_row(squares_), variance);
+    finish_.store(as_row(scale_), b.div(b.constant(1), deviation));
+  }
+
+  void make_tiles() {
+    const bool has_means = !root_mean_square_ && !at_once_;
+    if (has_means) add_up_.make(plan_);
+    if (has_means && one_block()) means_.make(plan_.isa, plan_.results(), 0, false);
+    if (one_block()) finish_.make(plan_.isa, plan_.results(), 0, false);
+    sweeps_.make(plan_);
+  }
+
+  void write_row(RowCode& row) const {
+    row.begin(sums_, 0);
+    row.begin(squares_, 0);
+    if (!root_mean_square_) {
+      row.elements(add_up_);
+      row.numbers(means_);
+    }
+    row.elements(sweeps_.inner);
+    row.numbers(finish_);
+    row.elements(sweeps_.last);
+    if (!has_stats_) return;
+    row.write(mean_, plan_.out[1]);
+    row.write(squares_, plan_.out[2]);
+  }
+
+  /// Lanes of block `block`.
+  double count_of(int64_t block) const {
+    return static_cast<double>(std::min(plan_.tiling.block, plan_.space.lanes - block * plan_.tiling.block));
+  }
+
+  void measure(const Tile& tile) const {
+    fill_results(plan_, tile, sums_, 0);
+    fill_results(plan_, tile, squares_, 0);
+    if (at_once_) read_results(plan_, tile, plan_.in[0], first_);
+    if (root_mean_square_ || at_once_) return;
+    each_block(plan_, [&](int64_t block) {
+      add_up_.run(tile, plan_, block);
+      if (one_block()) return means_.run_row(tile);
+      const double count = count_of(block);
+      float* sums = tile.floats(sums_, block);
+      for (int64_t i = 0; i < tile.rows; ++i) sums[i] = static_cast<float>(sums[i] / count);
+    });
+  }
+
+  void finish(const Tile& tile) const {
+    if (one_block())
+      finish_.run_row(tile);
+    else
+      join_blocks(tile);
+    if (!has_stats_) return;
+    write_results(plan_, tile, mean_, plan_.out[1]);
+    write_results(plan_, tile, squares_, plan_.out[2]);
+  }
+
+  void join_blocks(const Tile& tile) const {
+    for (int64_t i = 0; i < tile.rows; ++i) {
+      double variance = 0, mean = 0;
+      if (root_mean_square_) {
+        for (int64_t b = 0; b < plan_.tiling.blocks; ++b) variance += static_cast<double>(tile.floats(sums_, b)[i]);
+        variance /= static_cast<double>(plan_.space.lanes);
+      } else {
+        Moments all;
+        for (int64_t b = 0; b < plan_.tiling.blocks; ++b)
+          all.add(count_of(b), tile.floats(sums_, b)[i], tile.floats(squares_, b)[i]);
+        mean = all.mean;
+        variance = all.variance();
+      }
+      tile.floats(mean_)[i] = static_cast<float>(mean);
+      tile.floats(scale_)[i] = static_cast<float>(1 / std::sqrt(variance + static_cast<double>(epsilon_)));
+      tile.floats(squares_)[i] = static_cast<float>(variance);
+    }
+  }
+
+  bool root_mean_square_, has_stats_ = false, at_once_ = false;
+  float epsilon_;
+  RowPlan plan_;
+  ScratchPlan scratch_;
+  RowView sums_, squares_;  ///< of each block; the sums become the blocks' means, the squares of the first the variance
+  RowView mean_, scale_, elements_, first_;
+  Sweep add_up_, means_, finish_;
+  LastSweeps sweeps_;
+  std::optional<WholeRows> whole_;
+};
+
+}  // namespace
+
+const char* refuse_layer_norm(const Problem& problem, const Target& target) {
+  RowPlan plan;
+  return plan_forward(problem, target, plan);
+}
+Result<Run> make_layer_norm(const Problem& problem, const Target& target) { return run_of<LayerNorm>(problem, target); }
+
+}  // namespace partita::jit

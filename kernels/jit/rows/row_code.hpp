@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// RowCode: all sweeps over a row, or over some rows, as one straight piece of code. What sweeps hand on stays in
+// registers.
+#pragma once
+
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "kernels/jit/rows/rows.hpp"
+
+namespace partita::jit {
+
+/// One side of a piece of code: the tensors it touches, each with an operand for every vector of every row. The first
+/// of them has the address.
+struct RowCodeSide {
+  std::vector<RowView> views;
+  std::vector<int> first;
+  std::vector<RowOperand> operands;
+};
+
+class RowCode {
+ public:
+  static constexpr int kMostRows = 4;
+  /// Vectors of a row, the last of which may be partial.
+  static int64_t vectors(const RowPlan& plan);
+  /// Of `rows` rows at once (1, 2 or 4), which give the same results as one by one. Their numbers lie side by side in
+  /// a register's lowest lanes, so that what is computed of numbers is computed once for all.
+  RowCode(const RowPlan& plan, int rows);
+
+  // What is done, in this order. A place in a tile's scratch memory stands for the values that go there.
+  /// The rows' numbers, before elements are folded into them: `value`, or what the tensor has for the rows.
+  void begin(const RowView& numbers, float value);
+  void read(const RowView& tensor, const RowView& numbers);
+  void elements(const Sweep& sweep);
+  /// A sweep over a tile's numbers (`as_row`).
+  void numbers(const Sweep& sweep);
+  void write(const RowView& numbers, const RowView& tensor);
+
+  /// False where some rows at once do not work: they lie too far apart, or numbers of theirs not next to each other.
+  bool works() const { return works_; }
+  const RowCodeSide& in() const { return in_; }
+  const RowCodeSide& out() const { return out_; }
+  /// Which views of out() are results, by number: not numbers, nor sums of rows.
+  std::vector<size_t> results() const;
+  std::shared_ptr<const FlatKernel> make(bool streaming) const;
+  /// With results past the caches whose rows follow each other, wherever they start (calls have their places); null
+  /// where they do not, or are not written in their order.
+  std::shared_ptr<const FlatKernel> make_joined() const;
+
+ private:
+  using Value = LaneBuilder::Value;
+  struct LaneHash {
+    size_t operator()(const Lane& lane) const;
+  };
+  /// Vector `vector` of row `row`, or the rows' numbers.
+  struct Spot {
+    int row = 0, vector = 0;
+    bool numbers = false;
+  };
+
+  void copy(const Lanes& lanes, const Sweep& sweep, const Spot& spot);
+  Lanes lanes_of(const Sweep& sweep) const;
+  Value load(const RowView& view, const Spot& spot);
+  void store(const RowView& view, Fold how, Value value, bool integer, const Spot& spot);
+  void fold(int64_t place, Fold how);
+  Value computed(Lane lane, int row);
+  Value emit(const Lane& lane);
+  Value constant(float value);
+  int operand(RowCodeSide& side, const RowView& view, Fold fold, const Spot& spot);
+  bool begins_line(const RowView& view, const Spot& spot, int behind) const;
+  RowOperand operand_at(const RowView& view, Fold fold, const Spot& spot) const;
+  int lanes_in(int vector) const;
+  int index(const Spot& spot) const { return spot.row * vectors_ + spot.vector; }
+  bool is_number(Value value) const { return lanes_.code[value].number; }
+
+  const RowPlan& plan_;
+  int width_, vectors_, rows_;
+  bool works_ = true;
+  Lanes lanes_;
+  std::unordered_map<Lane, Value, LaneHash> known_;
+  RowCodeSide in_, out_;
+  std::map<int64_t, Value> numbers_;                   ///< by their place in scratch memory
+  std::map<std::pair<int64_t, int>, Value> elements_;  ///< the same, and the index of the spot
+  std::map<int64_t, std::vector<Value>> to_fold_;      ///< of the sweep that is copied, by place: at each index
+};
+
+}  // namespace partita::jit
