@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // PlanePeriodKernel: machine code for gradients of maximum poolings whose windows may overlap, channel-first: a plane,
-// one row of periods after the other (pool_period_kernel.hpp). A row of windows is searched straight from the source
+// one row of periods after the other (period_kernel.hpp). A row of windows is searched straight from the source
 // with vectors along x, or has indices; then the rows of cells that it completes are stored.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forward poolings tile by tile: fold, take apart, combine (pool_forward_plan.hpp says what these are).
+// Forward poolings tile by tile: fold, take apart, combine (plan.hpp says what these are).
 #include "kernels/jit/pool/forward/forward.hpp"
 
 #include <algorithm>
