@@ -9,15 +9,12 @@
 
 #include "kernels/onednn/blocked_copy.hpp"
 #include "src/base/check.hpp"
+#include "src/base/round.hpp"
 #include "src/base/text.hpp"
 #include "src/base/threads.hpp"
 
 namespace partita::onednn {
 namespace {
-
-constexpr size_t kAlignment = 64;
-
-size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 // Streams are not thread-safe, engines are.
 dnnl::stream& thread_stream() {

@@ -12,6 +12,7 @@
 #include "kernels/thread_scratch.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/round.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/threads.hpp"
 
@@ -69,8 +70,6 @@ int64_t divisor(int64_t dim, int64_t most) {
   while (dim % count != 0) --count;
   return count;
 }
-
-size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 /// Runs the shares, each on one thread with the scratch memory of its part.
 struct Pieces {

@@ -8,6 +8,7 @@
 #include "kernels/loop/fold_plan.hpp"
 #include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/round.hpp"
 
 namespace partita {
 namespace {
@@ -25,8 +26,6 @@ int64_t cache_share() {
 }
 
 int64_t cache_bytes() { return static_cast<int64_t>(second_level_cache_bytes()); }
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 class Sizes {
  public:

@@ -11,10 +11,9 @@
 #include "kernels/jit/code/lanes.hpp"
 #include "kernels/jit/code/xbyak.hpp"
 #include "kernels/kernel.hpp"
+#include "src/base/round.hpp"
 
 namespace partita::jit {
-
-constexpr int64_t kCacheLine = 64;
 
 /// Of vectors that follow each other: whether the one `behind` bytes behind the first one is the first in its cache
 /// line, where the one before it has `bytes` bytes.

@@ -16,13 +16,13 @@
 #include "kernels/jit/flat/side_by_side.hpp"
 #include "kernels/loop/fold_plan.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/round.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/threads.hpp"
 
 namespace partita::jit {
 namespace {
 
-constexpr int64_t kAlignment = 64;
 constexpr int64_t kLongestJoined = 512, kLeastJoined = 4096;  ///< elements of a row, of rows that follow each other
 constexpr int64_t kFreeOperations = 32;  ///< operations that hide behind the loads and stores of a vector
 
@@ -75,9 +75,9 @@ class FlatLoop {
   static bool rows_aligned(const FlatPart& part) {
     return std::ranges::all_of(part.out, [&](const TensorDesc& desc) {
       const int64_t each = bits_of(desc.dtype) / 8;
-      if (desc.offset * each % kAlignment != 0) return false;
+      if (desc.offset * each % kCacheLine != 0) return false;
       for (int d = 0; d < part.rows.size(); ++d)
-        if (part.rows[d] > 1 && desc.strides[d] * each % kAlignment != 0) return false;
+        if (part.rows[d] > 1 && desc.strides[d] * each % kCacheLine != 0) return false;
       return true;
     });
   }
@@ -91,14 +91,14 @@ class FlatLoop {
       return false;
     return std::ranges::all_of(part.out, [&](const TensorDesc& desc) {
       return bits_of(desc.dtype) / 8 == each && desc.strides == first.strides &&
-             (desc.offset - first.offset) * each % kAlignment == 0 &&
+             (desc.offset - first.offset) * each % kCacheLine == 0 &&
              desc.strides[static_cast<int>(axis)] == part.length;
     });
   }
 
   static bool aligned(const RunArgs& args) {
     return std::all_of(args.out.begin(), args.out.end(),
-                       [](void* p) { return reinterpret_cast<uintptr_t>(p) % kAlignment == 0; });
+                       [](void* p) { return reinterpret_cast<uintptr_t>(p) % kCacheLine == 0; });
   }
 
   void run(const Part& part, const RunArgs& args) const {
@@ -120,7 +120,7 @@ class FlatLoop {
   /// In a function of its own, because small loops do without the memory.
   [[gnu::noinline]] void run_with_tables(const FlatKernel& kernel, const Part& part, const RunArgs& args,
                                          const Dims& at, int64_t rows) const {
-    alignas(kAlignment) RowTables::Memory memory;
+    alignas(kCacheLine) RowTables::Memory memory;
     run_rows(kernel, part, args, at, rows, &memory);
   }
 

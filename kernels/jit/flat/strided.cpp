@@ -17,6 +17,7 @@
 #include "kernels/jit/flat/transpose.hpp"
 #include "kernels/thread_scratch.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/round.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/threads.hpp"
 
@@ -24,7 +25,6 @@ namespace partita::jit {
 namespace {
 
 constexpr size_t kMaxOperands = 160;
-constexpr int64_t kAlignment = 64;
 constexpr int64_t kTileLength = 128;  ///< elements of a row of a tile
 /// Of all tiles of a thread, where that allows kLeastRows; so many that sources are read in long runs.
 constexpr int64_t kTileBytes = 262144;
@@ -147,7 +147,7 @@ class StridedLoop {
     int64_t row_bytes = 0;
     each_operand([&](Operand& o, bool) {
       // Not a power of two, so that the rows of a block do not meet in the caches.
-      o.pitch = (lengths_.whole * byte_size(o.tile_dtype) + kAlignment - 1) / kAlignment * kAlignment + kAlignment;
+      o.pitch = (lengths_.whole * byte_size(o.tile_dtype) + kCacheLine - 1) / kCacheLine * kCacheLine + kCacheLine;
       if (has_tile(o)) row_bytes += o.pitch;
     });
     const int64_t fitting = kTileBytes / std::max<int64_t>(row_bytes, 1) / kLeastRows * kLeastRows;
@@ -164,10 +164,10 @@ class StridedLoop {
   bool may_stream() const {
     for (const Operand& o : out_) {
       const int64_t each = byte_size(o.desc.dtype);
-      if (o.access != Access::direct || o.desc.offset * each % kAlignment != 0) return false;
+      if (o.access != Access::direct || o.desc.offset * each % kCacheLine != 0) return false;
       for (int d = 0; d + 1 < o.desc.dims.size(); ++d)
-        if (o.desc.dims[d] > 1 && o.desc.strides[d] * each % kAlignment != 0) return false;
-      if (lengths_.count() > 1 && lengths_.whole * each % kAlignment != 0) return false;
+        if (o.desc.dims[d] > 1 && o.desc.strides[d] * each % kCacheLine != 0) return false;
+      if (lengths_.count() > 1 && lengths_.whole * each % kCacheLine != 0) return false;
     }
     return exceeds_cache(problem_);
   }
@@ -184,7 +184,7 @@ class StridedLoop {
 
   static bool aligned(const RunArgs& args) {
     return std::all_of(args.out.begin(), args.out.end(),
-                       [](void* p) { return reinterpret_cast<uintptr_t>(p) % kAlignment == 0; });
+                       [](void* p) { return reinterpret_cast<uintptr_t>(p) % kCacheLine == 0; });
   }
 
   void make_kernels() {

@@ -8,11 +8,10 @@
 #include "kernels/jit/flat/row_kernel.hpp"
 #include "kernels/jit/pool/windows.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/round.hpp"
 
 namespace partita::jit {
 namespace {
-
-constexpr int64_t kAlignment = 64;
 
 float lowest_of(Dtype dtype) {
   switch (dtype) {
@@ -61,7 +60,7 @@ ForwardPool forward_pool(const Problem& problem) {
 bool may_stream(const ForwardPool& pool, const Problem& problem) {
   for (const PoolView& v : pool.out)
     for (int64_t distance : {v.offset, v.n, pool.g.channel_last ? v.x : v.c, v.z, v.y})
-      if (distance % kAlignment != 0) return false;
+      if (distance % kCacheLine != 0) return false;
   return exceeds_cache(problem);
 }
 

@@ -8,10 +8,9 @@
 
 #include "kernels/jit/code/emitter.hpp"
 #include "kernels/kernel.hpp"
+#include "src/base/round.hpp"
 
 namespace partita::jit {
-
-inline int64_t aligned(int64_t bytes) { return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine; }
 
 /// Size of the parts when `total` is cut into equal parts of about `wanted`.
 int64_t even_part(int64_t total, int64_t wanted);

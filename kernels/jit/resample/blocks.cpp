@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "src/base/round.hpp"
+
 namespace partita::jit {
 namespace {
 
@@ -14,8 +16,6 @@ constexpr int64_t kPreparedFloats = 16384;                 ///< of all prepared 
 constexpr int64_t kPreparedRows = 8;  ///< also where they are long: blocks share rows with their neighbours
 constexpr int64_t kChunkUnit = 32;    ///< results, so that chunks start at whole cache lines
 constexpr int64_t kPiecesPerThread = 4;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// Results of a chunk; `period` is how many results there are until sources lie alike again.
 int64_t chunk_of(int64_t extent, int64_t channels, int64_t period) {

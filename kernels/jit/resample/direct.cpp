@@ -6,13 +6,13 @@
 #include <numeric>
 
 #include "kernels/jit/flat/exceeds_cache.hpp"
+#include "src/base/round.hpp"
 #include "src/base/threads.hpp"
 
 namespace partita::jit {
 namespace {
 
 constexpr size_t kMaxOperands = 96;
-constexpr int64_t kAlignment = 64;
 constexpr int64_t kLeastChannels = 16;    ///< a vector
 constexpr int64_t kElementsACall = 1024;  ///< on average, so that calls cost little
 
@@ -56,7 +56,7 @@ ResampleDirect::ResampleDirect(const Problem& p, const Target& target)
   for (const TensorDesc& desc : p.out) {
     out_.push_back(walked(desc, p, walk_));
     const WalkedTensor& t = out_.back();
-    for (int64_t distance : {t.offset, t.outer, t.z, t.y, t.x}) aligned = aligned && distance % kAlignment == 0;
+    for (int64_t distance : {t.offset, t.outer, t.z, t.y, t.x}) aligned = aligned && distance % kCacheLine == 0;
   }
   may_stream_ = aligned && exceeds_cache(p);
   stretches_ = x_stretches(walk_, p.attrs, x_step_);
@@ -108,7 +108,7 @@ ResampleDirect::Kernel ResampleDirect::make(Isa isa, size_t z_taps, size_t y_tap
 
 Status ResampleDirect::operator()(const RunArgs& args) const {
   const bool streaming = may_stream_ && std::all_of(args.out.begin(), args.out.end(), [](const void* p) {
-                           return reinterpret_cast<uintptr_t>(p) % kAlignment == 0;
+                           return reinterpret_cast<uintptr_t>(p) % kCacheLine == 0;
                          });
   const int64_t to_z = walk_.z.to(), to_y = walk_.y.to();
   parallel_for(walk_.outer * to_z * to_y, walk_.x.to() * walk_.channels, [&](int64_t begin, int64_t end) {

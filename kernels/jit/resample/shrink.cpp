@@ -6,6 +6,7 @@
 #include <array>
 
 #include "kernels/jit/flat/row_kernel.hpp"
+#include "src/base/round.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/threads.hpp"
 
@@ -17,7 +18,6 @@ constexpr int64_t kVector = 16;
 constexpr int64_t kSumFloats = 16384;  ///< of a block's sums: they stay in a second-level cache
 constexpr int64_t kPiecesPerThread = 4;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t padded(int64_t floats) { return ceil_div(floats, kVector) * kVector; }
 
 /// How many taps at the front read sources that follow each other.

@@ -5,12 +5,12 @@
 #include "kernels/jit/flat/exceeds_cache.hpp"
 #include "kernels/jit/flat/stream_copy.hpp"
 #include "kernels/jit/resample/rows.hpp"
+#include "src/base/round.hpp"
 
 namespace partita::jit {
 namespace {
 
 constexpr size_t kMaxOperands = 96;
-constexpr int64_t kAlignment = 64;
 
 }  // namespace
 
@@ -51,9 +51,9 @@ int64_t ResampleSums::length(size_t kind) const {
 bool ResampleSums::may_stream() const {
   for (const WalkedTensor& t : out_) {
     for (int64_t distance : {t.offset, t.outer, t.inner, t.z, t.y})
-      if (distance % kAlignment != 0) return false;
+      if (distance % kCacheLine != 0) return false;
     const int64_t along = whole_rows_ ? blocks_.chunk * walk_.channels * t.each : t.x;
-    if (along % kAlignment != 0 && (!whole_rows_ || blocks_.chunks.size() > 1)) return false;
+    if (along % kCacheLine != 0 && (!whole_rows_ || blocks_.chunks.size() > 1)) return false;
   }
   return true;
 }
@@ -74,7 +74,7 @@ int64_t ResampleSums::staged_offset(size_t output) const {
 
 bool ResampleSums::streams(const RunArgs& args) const {
   return may_stream_ && std::all_of(args.out.begin(), args.out.end(),
-                                    [](const void* p) { return reinterpret_cast<uintptr_t>(p) % kAlignment == 0; });
+                                    [](const void* p) { return reinterpret_cast<uintptr_t>(p) % kCacheLine == 0; });
 }
 
 void ResampleSums::make_kernels(Isa isa, size_t kind, size_t taps) {

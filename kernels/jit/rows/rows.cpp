@@ -7,6 +7,7 @@
 #include "kernels/jit/code/expand.hpp"
 #include "kernels/jit/flat/exceeds_cache.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/round.hpp"
 #include "src/base/shape.hpp"
 
 namespace partita::jit {
@@ -18,10 +19,7 @@ constexpr int64_t kColumnTile = 65536;   ///< elements of a tile whose lanes are
 constexpr int64_t kWidestColumns = 1024, kNarrowestColumns = 64;
 constexpr int64_t kWidestColumnsOnce = 2048;  ///< some numbers of each stay in the nearest cache
 constexpr int64_t kLeastTiles = 8;
-constexpr int64_t kAlignment = 64;
 constexpr int64_t kUnit = 64;  ///< blocks are multiples of it, so that vectors and cache lines stay whole
-
-int64_t rounded_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
 const char* refuse_expression(const Expr& expr, const Problem& problem) {
   for (const Instr& in : expr.code) {
@@ -161,18 +159,18 @@ const char* plan_rows(const Problem& problem, const Target& target, const std::v
 
 RowView ScratchPlan::take(RowView view, int64_t floats) {
   view.offset = static_cast<int64_t>(bytes_);
-  bytes_ += static_cast<size_t>(rounded_up(floats * 4, kAlignment));
+  bytes_ += static_cast<size_t>(rounded_up(floats * 4, kCacheLine));
   return view;
 }
 
 RowView ScratchPlan::elements(const RowPlan& plan) {
   const Tiling& t = plan.tiling;
-  const int64_t row = rounded_up(t.block * t.blocks, kAlignment / 4);
+  const int64_t row = rounded_up(t.block * t.blocks, kCacheLine / 4);
   return take({.row = row * 4, .lane = 4, .block = t.block * 4}, row * t.tile_rows);
 }
 
 RowView ScratchPlan::results(const RowPlan& plan, bool blocks) {
-  const int64_t n = rounded_up(plan.results(), kAlignment / 4);
+  const int64_t n = rounded_up(plan.results(), kCacheLine / 4);
   const RowView view = plan.space.along_lanes ? RowView{.steps = false, .row = 4} : RowView{.lane = 4};
   RowView placed = take(view, n * (blocks ? plan.tiling.blocks : 1));
   if (blocks) placed.block = n * 4;

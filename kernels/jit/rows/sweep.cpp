@@ -9,11 +9,11 @@
 #include "src/base/check.hpp"
 #include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/round.hpp"
 
 namespace partita::jit {
 namespace {
 
-constexpr int64_t kAlignment = 64;
 constexpr int kUnrolled = 4;            ///< vectors side by side
 constexpr int64_t kLeastUnrolled = 3;   ///< times so many in a row
 constexpr int64_t kFarthest = 1 << 20;  ///< bytes
@@ -26,12 +26,12 @@ RowView moved(RowView view, int64_t lanes) {
 }  // namespace
 
 bool at_cache_lines(const RowView& view) {
-  bool all = view.offset % kAlignment == 0 && view.row % kAlignment == 0 && view.block % kAlignment == 0;
-  for (int64_t distance : view.outer) all = all && distance % kAlignment == 0;
+  bool all = view.offset % kCacheLine == 0 && view.row % kCacheLine == 0 && view.block % kCacheLine == 0;
+  for (int64_t distance : view.outer) all = all && distance % kCacheLine == 0;
   return all;
 }
 
-bool is_at_cache_line(const void* p) { return reinterpret_cast<uintptr_t>(p) % kAlignment == 0; }
+bool is_at_cache_line(const void* p) { return reinterpret_cast<uintptr_t>(p) % kCacheLine == 0; }
 
 std::byte* Tile::address(const RowView& view, int64_t block) const {
   int64_t at = view.offset + block * view.block;

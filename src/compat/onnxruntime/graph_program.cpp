@@ -7,15 +7,12 @@
 
 #include "partita/json.hpp"
 #include "src/base/check.hpp"
+#include "src/base/round.hpp"
 #include "src/base/text.hpp"
 #include "src/ir/finalize.hpp"
 
 namespace partita::compat::onnxruntime {
 namespace {
-
-constexpr size_t kAlignment = 64;
-
-size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 bool is_end(const FinalGraph& g, const Use& use) { return g.ops[static_cast<size_t>(use.op)].kind == OpKind::End; }
 

@@ -11,6 +11,7 @@
 
 #include "kernels/jit/flat/exceeds_cache.hpp"
 #include "kernels/jit/pool/walk.hpp"
+#include "src/base/round.hpp"
 #include "src/base/threads.hpp"
 
 namespace partita::jit {
@@ -20,8 +21,6 @@ constexpr int64_t kTileElements = 4096;  ///< cells of a tile: with what they ar
 constexpr int64_t kPartElements = 1024;  ///< the same where planes are cut anyway: reading and storing take turns often
 constexpr int64_t kDeepElements = 32768;  ///< the same where windows reach over several planes of a volume
 constexpr int64_t kPlaneElements = 8192;  ///< the same for tiles of several planes, margins of rows included
-
-int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 }  // namespace
 

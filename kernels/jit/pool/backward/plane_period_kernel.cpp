@@ -12,6 +12,7 @@
 #include "kernels/jit/pool/names.hpp"
 #include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/round.hpp"
 
 namespace partita::jit {
 namespace {
@@ -21,8 +22,6 @@ using Xbyak::Xmm;
 using Xbyak::Zmm;
 
 constexpr int32_t kNoWinner = std::numeric_limits<int32_t>::min();
-
-int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 }  // namespace
 

@@ -13,13 +13,13 @@
 #include "kernels/jit/pool/forward/taps.hpp"
 #include "kernels/jit/pool/indices/indices.hpp"
 #include "kernels/thread_scratch.hpp"
+#include "src/base/round.hpp"
 #include "src/base/threads.hpp"
 
 namespace partita::jit {
 namespace {
 
 constexpr size_t kMaxOperands = 128;
-constexpr int64_t kAlignment = 64;
 
 /// Rows [row, row + rows) of planes [plane, plane + planes) of a batch item.
 struct Tile {
@@ -41,7 +41,7 @@ class PoolForward {
 
   Status operator()(const RunArgs& args) const {
     bool streaming = plan_.may_stream;
-    for (void* out : args.out) streaming = streaming && reinterpret_cast<uintptr_t>(out) % kAlignment == 0;
+    for (void* out : args.out) streaming = streaming && reinterpret_cast<uintptr_t>(out) % kCacheLine == 0;
     const int64_t units = plan_.units();
     const auto part = [&](int64_t begin, int64_t end, int number) {
       const Work work{args, scratch_.share<float>(args.scratch, number), streaming};

@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "src/base/round.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/threads.hpp"
 
@@ -16,7 +17,6 @@ constexpr int64_t kMaxTaps = 16;
 constexpr size_t kMaxOperands = 128;
 constexpr size_t kMaxKernels = 12;
 constexpr size_t kCheapFront = 3;  ///< instructions that may be repeated for every window over an element
-constexpr int64_t kAlignment = 64;
 
 int64_t count(const PoolGeometry::Taps& taps) { return taps.end - taps.begin; }
 
@@ -127,7 +127,7 @@ ExprBuilder::Value TapPool::finished(ExprBuilder b, ExprBuilder::Value value, in
 Status TapPool::operator()(const RunArgs& args) const {
   const PoolGeometry& g = p_.g;
   bool streaming = may_stream_;
-  for (void* out : args.out) streaming = streaming && reinterpret_cast<uintptr_t>(out) % kAlignment == 0;
+  for (void* out : args.out) streaming = streaming && reinterpret_cast<uintptr_t>(out) % kCacheLine == 0;
   const int64_t cost = g.dst[2] * g.channels * elements(g.kernel);
   parallel_for(g.batch * g.dst[0] * g.dst[1], cost, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row)
