@@ -5,14 +5,11 @@
 
 #include "passes/program.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/round.hpp"
 #include "src/base/shape.hpp"
 
 namespace partita {
 namespace {
-
-constexpr size_t kAlignment = 64;
-
-size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 struct Lifetime {
   int buffer = 0;
@@ -136,24 +133,30 @@ class InPlace {
   void each_pair(const Take& take) {
     for (size_t s = 0; s < p_.steps.size(); ++s) {
       const Step& step = p_.steps[s];
-      if (!step.picked.kernel || !step.picked.kernel->in_place) continue;
       for (size_t o = 0; o < step.out.size(); ++o) {
-        if (!has(step.problem.back, ExprOp::store, o)) continue;
         if (elements(step.problem.out[o].dims) != buffer(step.out[o]).desc.elements()) continue;
         for (size_t k = 0; k < step.in.size(); ++k)
-          if (may_share(s, k, step.problem.out[o]) && take(s, k, o)) break;
+          if (goes_along(step, k, o) && is_free_behind(s, k) && take(s, k, o)) break;
       }
     }
   }
 
-  /// Operand `k` of step `s` may be overwritten by the output.
-  bool may_share(size_t s, size_t k, const TensorDesc& out) {
+  /// The step reads an element of operand `k` for the last time before it stores the output's at the same place.
+  static bool goes_along(const Step& step, size_t k, size_t o) {
+    if (step.problem.step == StepKind::tiles)
+      return std::find(step.inplace.begin(), step.inplace.end(), std::pair(k, o)) != step.inplace.end();
+    if (!step.picked.kernel || !step.picked.kernel->in_place) return false;
+    if (!has(step.problem.back, ExprOp::store, o) || !read_for_the_result(step.problem, k)) return false;
+    const TensorDesc &in = step.problem.in[k], &out = step.problem.out[o];
+    if (in.dims != out.dims || in.strides != out.strides || in.offset != out.offset) return false;
+    return bits_of(in.dtype) == bits_of(out.dtype) && bits_of(in.dtype) >= 8;
+  }
+
+  /// Operand `k` of step `s` is nothing that anybody needs behind it.
+  bool is_free_behind(size_t s, size_t k) {
     const Step& step = p_.steps[s];
     const int b = step.in[k];
-    if (b == Step::kNoBuffer || !read_for_the_result(step.problem, k)) return false;
-    const TensorDesc& in = step.problem.in[k];
-    if (in.dims != out.dims || in.strides != out.strides || in.offset != out.offset) return false;
-    if (bits_of(in.dtype) != bits_of(out.dtype) || bits_of(in.dtype) < 8) return false;
+    if (b == Step::kNoBuffer) return false;
     if (taken_[static_cast<size_t>(b)] || std::count(step.in.begin(), step.in.end(), b) != 1) return false;
     return std::none_of(p_.steps.begin() + static_cast<long>(s) + 1, p_.steps.end(),
                         [&](const Step& later) { return later.reads(b) || later.writes(b); });

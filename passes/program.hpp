@@ -34,7 +34,8 @@ struct Step {
   std::string note;              ///< more about it, for a person
   Picked picked;
   Run run;
-  bool constant = false;         ///< makes kept buffers: not run where the constant cache has them
+  std::vector<std::pair<size_t, size_t>> inplace;  ///< tiles: operand and output of which each tile may make one piece
+  bool constant = false;                           ///< makes kept buffers: not run where the constant cache has them
   std::vector<size_t> packs_at;  ///< places of run.packs in the memory of the constant cache; kNotKept: it has none
 
   static constexpr size_t kNotKept = static_cast<size_t>(-1);

@@ -11,16 +11,13 @@
 #include "passes/optimize/drop_copies.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/round.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"
 #include "src/base/threads.hpp"
 
 namespace partita {
 namespace {
-
-constexpr size_t kAlignment = 64;
-
-size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 constexpr int kStart = -2;
 
@@ -154,6 +151,7 @@ class Maker {
         return known.inner;
       }
     Buffer b{.role = port.written ? Buffer::Role::output : Buffer::Role::input,
+             .tensor = static_cast<uint64_t>(port.buffer),
              .desc = logical_tensor(0, desc.dtype, desc.dims, desc.strides),
              .content = {}};
     // What is made between products is read soon.
@@ -243,6 +241,30 @@ class Tiles {
   }
 };
 
+/// The port of a tensor; null where tiles see it in several ways.
+const Port* only_port(const TileProgram& tile, uint64_t buffer) {
+  const auto is_it = [&](const Port& p) { return p.buffer == static_cast<int>(buffer); };
+  const auto found = std::ranges::find_if(tile.ports, is_it);
+  return std::ranges::count_if(tile.ports, is_it) == 1 ? &*found : nullptr;
+}
+
+/// What a tile may make in the place of what it reads, the whole program may, if no other tile reads that.
+std::vector<std::pair<size_t, size_t>> inplace_of(const Tiles& tiles) {
+  std::vector<std::pair<size_t, size_t>> pairs;
+  for (const auto& pair : tiles.full.program.inplace) {
+    const Port *from = only_port(tiles.full, pair.first), *to = only_port(tiles.full, pair.second);
+    if (!from || !to || from->first != to->first || from->step != to->step) continue;
+    bool apart = true;
+    for (size_t c = 0; c < tiles.counts.size(); ++c) apart = apart && (tiles.counts[c] == 1 || from->step[c] != 0);
+    if (!apart || (tiles.has_rest && !std::ranges::count(tiles.rest.program.inplace, pair))) continue;
+    const auto place = [](const std::vector<int>& side, int buffer) {
+      return static_cast<size_t>(std::ranges::find(side, buffer) - side.begin());
+    };
+    pairs.emplace_back(place(tiles.in, from->buffer), place(tiles.out, to->buffer));
+  }
+  return pairs;
+}
+
 std::string describe(const Tiles& tiles) {
   int64_t n = 1;
   for (int64_t count : tiles.counts) n *= count;
@@ -288,6 +310,7 @@ Result<Step> tile_step(const Program& program, const Region& region, const std::
   }
   tiles->in = step.in;
   tiles->out = step.out;
+  step.inplace = inplace_of(*tiles);
   step.note = describe(*tiles);
   step.run = {.call = [tiles, most = target.threads](const RunArgs& args) { return tiles->run(args, most); },
               .scratch_bytes = tiles->scratch(std::max(1, target.threads)).bytes()};

@@ -193,34 +193,6 @@ TEST(inplace, gives_each_input_away_once) {
   EXPECT_EQ(inplace_of("%1 = Exp(%0: f32[4]); %2 = Abs(%1)", {1}).size(), 1u);
 }
 
-/// Executes with every pair sharing memory.
-Tensors executed_in_place(const Program& program, const Tensors& inputs) {
-  Executable e;
-  e.program = program;
-  std::vector<tensor> in, out;
-  Tensors made, read;
-  for (int b : program.inputs) {
-    const logical_tensor& desc = e.inputs.emplace_back(program.buffers[static_cast<size_t>(b)].desc);
-    Storage& copy = read[desc.id] = Storage(desc);
-    std::memcpy(copy.data.get(), inputs.at(desc.id).data.get(), copy.bytes);
-    in.push_back(copy.as_tensor());
-  }
-  for (int b : program.outputs) {
-    const logical_tensor& desc = e.outputs.emplace_back(program.buffers[static_cast<size_t>(b)].desc);
-    for (const auto& [from, to] : program.inplace)
-      if (to == desc.id) {
-        EXPECT_EQ(read.at(from).bytes, desc.size_bytes());
-        made[desc.id] = std::move(read.at(from));
-        made[desc.id].desc = desc;
-      }
-    if (!made.count(desc.id)) made[desc.id] = Storage(desc);
-    out.push_back(made[desc.id].as_tensor());
-  }
-  const Status s = run(e, stream(engine(), 2), in, out, nullptr);
-  EXPECT_TRUE(s.ok()) << s.text();
-  return made;
-}
-
 /// Kernels as compilation chooses them.
 void choose_kernels(Program& program) {
   const Status chosen = select_kernels(program, {.isa = machine_isa(), .threads = 2});

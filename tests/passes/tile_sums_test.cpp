@@ -55,6 +55,15 @@ TEST_F(TileSums, batch_normalisation_reads_each_channel_once) {
   }
 }
 
+TEST_F(TileSums, results_take_the_places_of_what_a_tile_reads_alone) {
+  using Pairs = std::vector<std::pair<uint64_t, uint64_t>>;
+  const CompiledGraph there = compiled_graph(forward(images(false), false), 2);
+  ASSERT_TRUE(is_tiled(there)) << there.steps();
+  const Program& program = there.executable->program;
+  EXPECT_EQ(program.inplace, (Pairs{{11, 2}, {12, 3}, {13, 4}, {0, 6}})) << there.steps();
+  EXPECT_EQ(bit_difference(executed_in_place(program, there.inputs), there.run()), "");
+}
+
 TEST_F(TileSums, the_number_of_threads_changes_no_bit) {
   const std::string text = backward(images(false), "f32");
   const CompiledGraph one = compiled_graph(text, 1);

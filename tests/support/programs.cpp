@@ -133,6 +133,33 @@ Tensors executed(const Program& program, const Tensors& inputs, int threads) {
   return made;
 }
 
+Tensors executed_in_place(const Program& program, const Tensors& inputs, int threads) {
+  Executable e;
+  e.program = program;
+  std::vector<tensor> in, out;
+  Tensors made, read;
+  for (int b : program.inputs) {
+    const logical_tensor& desc = e.inputs.emplace_back(program.buffers[static_cast<size_t>(b)].desc);
+    Storage& copy = read[desc.id] = Storage(desc);
+    std::memcpy(copy.data.get(), inputs.at(desc.id).data.get(), copy.bytes);
+    in.push_back(copy.as_tensor());
+  }
+  for (int b : program.outputs) {
+    const logical_tensor& desc = e.outputs.emplace_back(program.buffers[static_cast<size_t>(b)].desc);
+    for (const auto& [from, to] : program.inplace)
+      if (to == desc.id) {
+        EXPECT_EQ(read.at(from).bytes, desc.size_bytes());
+        made[desc.id] = std::move(read.at(from));
+        made[desc.id].desc = desc;
+      }
+    if (!made.count(desc.id)) made[desc.id] = Storage(desc);
+    out.push_back(made[desc.id].as_tensor());
+  }
+  const Status s = run(e, stream(engine(), threads), in, out, nullptr);
+  EXPECT_TRUE(s.ok()) << s.text();
+  return made;
+}
+
 std::string bit_difference(const Tensors& got, const Tensors& expected) {
   for (const auto& [id, storage] : expected) {
     const auto found = got.find(id);

@@ -45,6 +45,8 @@ Tensors input_data(const graph& g, uint64_t seed);
 void make_kernels(Program& program);
 /// Runs a program that has kernels and a plan. Outputs start as 0xff bytes.
 Tensors executed(const Program& program, const Tensors& inputs, int threads = 1);
+/// The same with every in-place pair in one memory.
+Tensors executed_in_place(const Program& program, const Tensors& inputs, int threads = 2);
 /// Empty where all tensors hold the same bytes, gaps included.
 std::string bit_difference(const Tensors& got, const Tensors& expected);
 
