@@ -26,6 +26,11 @@ namespace {
 using Xbyak::Xmm;
 
 constexpr int kLeastRegisters = 4;
+/// Registers with the addresses of windows and of columns' sums, where two rows of cells are made.
+constexpr int kMostPaired = 3;
+const std::array<Xbyak::Reg64, kMostPaired + 1> kWindow = {Xbyak::util::rsi, Xbyak::util::r9, Xbyak::util::r10,
+                                                           Xbyak::util::rbx};
+const std::array<Xbyak::Reg64, kMostPaired> kColumn = {Xbyak::util::r13, Xbyak::util::r14, Xbyak::util::r15};
 constexpr size_t kMostOperands = 32;
 constexpr int64_t kMostReach = 32, kMostPhases = 16;
 constexpr int64_t kBlockElements = 1 << 15;  ///< of a row: some rows of windows stay in the second-level cache
@@ -43,15 +48,24 @@ int64_t AverageLastKernel::column_bytes(Isa isa, const AveragePlan& plan) {
   return (plan.g.channels + lanes - 1) / lanes * lanes * 4;
 }
 
-AverageLastKernel::AverageLastKernel(Isa isa, const AveragePlan& plan, const Problem& problem, bool streaming)
-    : Emitter(isa), p_(plan), streaming_(streaming), together_(wide() ? 4 : 2), column_bytes_(column_bytes(isa, plan)) {
+AverageLastKernel::AverageLastKernel(Isa isa, const AveragePlan& plan, const Problem& problem, int64_t rows,
+                                     bool streaming)
+    : Emitter(isa),
+      p_(plan),
+      streaming_(streaming),
+      together_(wide()     ? 4
+                : rows > 1 ? 1
+                           : 2),
+      sums_(rows > 1 ? together_ : 0),
+      packs_(packs()),
+      column_bytes_(column_bytes(isa, plan)) {
   const auto never = [](int) { return false; };
   const int taken = column_weight() + 1, middle = taken + (wide() ? 2 * kLeastRegisters : kLeastRegisters);
   const int spill_at = (static_cast<int>(rows_slot() + 1) * 8 + 63) / 64 * 64;
   Body front(*this, expanded_front(p_.front, problem, isa), {taken, middle, rsp + spill_at}, never);
   const int back_at = spill_at + front.spill_slots() * 64;
   Body back(*this, expanded(p_.back, problem, isa), {middle, value_registers(), rsp + back_at}, never);
-  emit_in_frame(*this, {rbx, r12, r13}, back_at + back.spill_slots() * 64, [&] {
+  emit_in_frame(*this, {rbx, r12, r13, r14, r15}, back_at + back.spill_slots() * 64, [&] {
     emit_slots();
     const BodyHooks none;
     front.emit_constants();
@@ -62,6 +76,10 @@ AverageLastKernel::AverageLastKernel(Isa isa, const AveragePlan& plan, const Pro
   });
   emit_constants();
   entry_ = reinterpret_cast<void (*)(const AverageLastCall*)>(reinterpret_cast<uintptr_t>(finish()));
+}
+
+int64_t AverageLastKernel::column_scratch_bytes(Isa isa, const AveragePlan& p) {
+  return aligned(p.reach(2) * column_bytes(isa, p));
 }
 
 int64_t AverageLastKernel::row_bytes(const AveragePlan& p) {
@@ -82,51 +100,161 @@ void AverageLastKernel::emit_slots() {
   if (p_.same_along_x) vbroadcastss(vec(column_weight()), dword[rax]);
 }
 
-/// group(vectors, channels of the last one) for all channels of a cell or column of each row.
-template <class Group>
-void AverageLastKernel::emit_rows(const Group& group) {
-  Xbyak::Label row;
-  mov(r12, ptr[rdi + offsetof(AverageLastCall, rows)]);
-  mov(r13, ptr[rdi + offsetof(AverageLastCall, row_count)]);
-  L(row);
-  emit_channel_groups(*this, p_.g.channels, together_, lanes(), group);
-  add(r12, static_cast<uint32_t>(row_bytes(p_)));
-  dec(r13);
-  jnz(row, T_NEAR);
+/// For all channels of a cell or column: shared(vectors, channels of the last one), then group(the same) for each row.
+template <class Shared, class Group>
+void AverageLastKernel::emit_rows(const Shared& shared, const Group& group) {
+  emit_channel_groups(*this, p_.g.channels, together_, lanes(), [&](int vectors, int last) {
+    shared(vectors, last);
+    Xbyak::Label row;
+    mov(r12, ptr[rdi + offsetof(AverageLastCall, rows)]);
+    mov(r13, ptr[rdi + offsetof(AverageLastCall, row_count)]);
+    L(row);
+    group(vectors, last);
+    add(r12, static_cast<uint32_t>(row_bytes(p_)));
+    dec(r13);
+    jnz(row, T_NEAR);
+  });
 }
 
 /// Each phase is a cell of a period; the first cell that sees a new column makes its sum.
 void AverageLastKernel::emit_cells(Body& front, Body& back) {
   if (p_.adaptive) return emit_adaptive_cells(front, back);
+  const auto none = [](int, int) {};
+  const auto shared = [&](int vectors, int last) { emit_shared(front, vectors, last); };
   const auto sums = [&](int vectors, int last) { emit_sums(front, vectors, last); };
   if (columns_before(p_) > 0) {
     Xbyak::Label before;
     mov(ebx, static_cast<uint32_t>(columns_before(p_)));
     L(before);
-    emit_column([&] { emit_rows(sums); }, [] {});
+    emit_column([&] { emit_rows(shared, sums); }, [] {});
     dec(ebx);
     jnz(before, T_NEAR);
+  }
+  Xbyak::Label rows, end;
+  if (pairs_up()) {
+    go_unless_pair(rows);
+    emit_pairs(front, back);
+    jmp(end, T_NEAR);
+    L(rows);
   }
   Xbyak::Label period, done;
   align(16);
   L(period);
   for (int64_t phase = 0; phase < p_.g.strides[2]; ++phase) {
-    const auto cells = [&](bool made) {
-      emit_rows([&](int vectors, int last) {
-        if (made) sums(vectors, last);
-        emit_cell(back, columns_over(phase), vectors, last, made);
-      });
+    const auto cell = [&](int vectors, int last) { emit_cell(back, columns_over(phase), vectors, last, false); };
+    const auto made = [&](int vectors, int last) {
+      sums(vectors, last);
+      emit_cell(back, columns_over(phase), vectors, last, true);
     };
     if ((p_.lead() + phase) % p_.g.strides[2] == 0)
-      emit_column([&] { cells(true); }, [&] { cells(false); });
+      emit_column([&] { emit_rows(shared, made); }, [&] { emit_rows(none, cell); });
     else
-      cells(false);
+      emit_rows(none, cell);
     next_cell();
     dec(r8);
     jz(done, T_NEAR);
   }
   jmp(period, T_NEAR);
   L(done);
+  L(end);
+}
+
+/// Whether two vectors of results are stored at once, as one conversion and a whole cache line.
+bool AverageLastKernel::packs() const {
+  const PoolOperand& o = p_.out[0];
+  const bool narrow = o.dtype == Dtype::bf16 || o.dtype == Dtype::f16;
+  const bool on_lines =
+      std::ranges::all_of(std::array{o.offset, o.n, o.z, o.y, o.x}, [&](int64_t at) { return at % kCacheLine == 0; });
+  return wide() && narrow && p_.out.size() == 1 && o.fold == Fold::none && (on_lines || !streaming_);
+}
+
+/// Whether there is code of its own for two rows of cells that have one row of windows each for themselves.
+bool AverageLastKernel::pairs_up() const {
+  return sums_ > 0 && !p_.adaptive && p_.g.strides[2] == 1 && p_.reach(1) > 1 && p_.reach(1) <= kMostPaired &&
+         p_.reach(2) <= kMostPaired && p_.front_in.size() == 1;
+}
+
+void AverageLastKernel::go_unless_pair(Xbyak::Label& elsewhere) {
+  const auto must_be = [&](const Xbyak::RegExp& at, int64_t n) {
+    cmp(qword[at], static_cast<uint32_t>(n));
+    jne(elsewhere, T_NEAR);
+  };
+  const auto count = offsetof(AverageLastRow, windows) + offsetof(AverageLastWindows, count);
+  must_be(rdi + offsetof(AverageLastCall, row_count), 2);
+  must_be(rdi + offsetof(AverageLastCall, shared) + offsetof(AverageLastWindows, count), p_.reach(1) - 1);
+  mov(r12, ptr[rdi + offsetof(AverageLastCall, rows)]);
+  must_be(r12 + count, 1);
+  must_be(r12 + static_cast<size_t>(row_bytes(p_)) + count, 1);
+}
+
+/// All addresses of a column stay in registers, and no loop goes over rows: a processor looks few operations ahead.
+void AverageLastKernel::emit_pairs(Body& front, Body& back) {
+  const std::vector<int64_t> columns = columns_over(0);
+  Xbyak::Label cell;
+  align(16);
+  L(cell);
+  emit_column(
+      [&] {
+        load_pair();
+        emit_channel_groups(*this, p_.g.channels, together_, lanes(), [&](int vectors, int last) {
+          for (int64_t w = 0; w + 1 < p_.reach(1); ++w) {
+            if (!p_.same_along_rows) broadcast_weight(rdi + offsetof(AverageLastCall, shared), w);
+            add_windows(front, kWindow[w] + 0, w == 0 ? Sum::first : Sum::more, 0, vectors, last);
+          }
+          prefetch_pair(kWindow[p_.reach(1) - 2], vectors);
+          for (row_ = 0; row_ < 2; ++row_) {
+            const Xbyak::Reg64& window = kWindow[p_.reach(1) - 1 + row_];
+            if (!p_.same_along_rows) broadcast_weight(row_at() + offsetof(AverageLastRow, windows), 0);
+            add_windows(front, window + 0, Sum::behind_shared, sums_, vectors, last);
+            if (row_ == 1) prefetch_pair(window, vectors);
+            store_sums(vectors);
+            emit_cell(back, columns, vectors, last, true);
+          }
+          row_ = kEachRow;
+        });
+      },
+      [&] {
+        emit_rows([](int, int) {}, [&](int vectors, int last) { emit_cell(back, columns, vectors, last, false); });
+      });
+  next_cell();
+  dec(r8);
+  jnz(cell, T_NEAR);
+}
+
+/// The addresses of the next column's windows, those over both rows first, and of the columns' sums of the first row.
+/// rax: how much farther ahead windows are fetched.
+void AverageLastKernel::load_pair() {
+  mov(r12, ptr[rdi + offsetof(AverageLastCall, rows)]);
+  mov(rax, ptr[rdi + offsetof(AverageLastCall, shared) + offsetof(AverageLastWindows, at)]);
+  for (int64_t w = 0; w + 1 < p_.reach(1); ++w) mov(kWindow[w], ptr[rax + 8 * static_cast<int>(w)]);
+  for (int row = 0; row < 2; ++row) {
+    mov(rax, ptr[r12 + static_cast<int>(row * row_bytes(p_)) + offsetof(AverageLastRow, windows) +
+                 offsetof(AverageLastWindows, at)]);
+    mov(kWindow[p_.reach(1) - 1 + row], ptr[rax]);
+  }
+  for (int64_t w = 0; w <= p_.reach(1); ++w) add(kWindow[w], slot(front_slot(0)));
+  for (int64_t back = 0; back < p_.reach(2); ++back) {
+    mov(kColumn[back], slot(column_slot(back)));
+    add(kColumn[back], ptr[r12 + offsetof(AverageLastRow, columns)]);
+  }
+  const PoolOperand& window = operand(p_.front_in[0]);
+  const int64_t ahead = window.x == 0 ? 0 : kPrefetchFromMemory / window.x;
+  xor_(eax, eax);
+  mov(rdx, window.y);
+  cmp(r11, static_cast<uint32_t>(std::max<int64_t>(0, p_.g.dst[2] - ahead)));
+  cmovae(rax, rdx);
+}
+
+/// The weight of row `w` of these windows.
+void AverageLastKernel::broadcast_weight(const Xbyak::RegExp& windows, int64_t w) {
+  mov(rdx, ptr[windows + offsetof(AverageLastWindows, weights)]);
+  vbroadcastss(vec(row_weight()), dword[rdx + 4 * static_cast<int>(w)]);
+}
+
+/// What lies ahead of the last columns is read already: there the rows after the next ones are fetched.
+void AverageLastKernel::prefetch_pair(const Xbyak::Reg64& window, int vectors) {
+  lea(rdx, ptr[window + rax]);
+  prefetch_windows(0, rdx, vectors);
 }
 
 /// A table tells which cells see a new column, and which of these see the one before it too.
@@ -135,7 +263,12 @@ void AverageLastKernel::emit_adaptive_cells(Body& front, Body& back) {
   xor_(ebx, ebx);
   cmp(qword[rdi + offsetof(AverageLastCall, columns_before)], 0);
   je(cell, T_NEAR);
-  emit_column([&] { emit_rows([&](int vectors, int last) { emit_sums(front, vectors, last); }); }, [] {});
+  emit_column(
+      [&] {
+        emit_rows([&](int vectors, int last) { emit_shared(front, vectors, last); },
+                  [&](int vectors, int last) { emit_sums(front, vectors, last); });
+      },
+      [] {});
   align(16);
   L(cell);
   mov(rax, ptr[rdi + offsetof(AverageLastCall, cells)]);
@@ -162,11 +295,16 @@ void AverageLastKernel::emit_adaptive_cells(Body& front, Body& back) {
 }
 
 void AverageLastKernel::emit_adaptive_cell(Body& front, Body& back, AdaptiveCell kind) {
-  emit_rows([&](int vectors, int last) {
-    if (kind != AdaptiveCell::inside) emit_sums(front, vectors, last);
-    const std::vector<int64_t> shared = {0, 1}, alone = {0};
-    emit_cell(back, kind == AdaptiveCell::shared ? shared : alone, vectors, last, kind != AdaptiveCell::inside);
-  });
+  const bool made = kind != AdaptiveCell::inside;
+  emit_rows(
+      [&](int vectors, int last) {
+        if (made) emit_shared(front, vectors, last);
+      },
+      [&](int vectors, int last) {
+        if (made) emit_sums(front, vectors, last);
+        const std::vector<int64_t> both = {0, 1}, alone = {0};
+        emit_cell(back, kind == AdaptiveCell::shared ? both : alone, vectors, last, made);
+      });
 }
 
 void AverageLastKernel::next_cell() {
@@ -204,62 +342,105 @@ void AverageLastKernel::emit_column(const There& there, const Absent& absent) {
 }
 
 void AverageLastKernel::emit_zeros() {
-  emit_rows([&](int vectors, int) {
-    broadcast_bits(vec(0), 0);
-    to_column(0);
-    for (int v = 0; v < vectors; ++v) vmovups(ptr[rdx + rcx * 4 + v * vector_bytes()], vec(0));
-  });
+  emit_rows([](int, int) {},
+            [&](int vectors, int) {
+              broadcast_bits(vec(0), 0);
+              const Xbyak::RegExp to = column_at(0);
+              for (int v = 0; v < vectors; ++v) vmovups(ptr[to + v * vector_bytes()], vec(0));
+            });
 }
 
-/// rdx: the sums of a column, of its first channel.
-void AverageLastKernel::to_column(int64_t back) {
+Xbyak::RegExp AverageLastKernel::row_at() const { return r12 + static_cast<int>(std::max(0, row_) * row_bytes(p_)); }
+
+/// The sums of a column of channel rcx; of the only row that the loop is at, in rdx.
+Xbyak::RegExp AverageLastKernel::column_at(int64_t back) {
+  if (row_ != kEachRow) return kColumn[back] + rcx * 4 + static_cast<int>(row_ * column_scratch_bytes(isa(), p_));
   mov(rdx, slot(column_slot(back)));
   add(rdx, ptr[r12 + offsetof(AverageLastRow, columns)]);
+  return rdx + rcx * 4;
 }
 
 /// rdx: the cell in operand `k` of back or, behind these, in a result.
 void AverageLastKernel::to_cell(size_t k) {
   mov(rdx, slot(k));
-  add(rdx, ptr[r12 + static_cast<int>(sizeof(AverageLastRow) + k * sizeof(void*))]);
+  add(rdx, ptr[row_at() + static_cast<int>(sizeof(AverageLastRow) + k * sizeof(void*))]);
 }
 
-/// Of `vectors` vectors of the newest column's channels, the last one with `last` channels.
-void AverageLastKernel::emit_sums(Body& front, int vectors, int last) {
+/// Adds the r10 rows of windows at rsi, with the weights at r9, of `vectors` vectors of channels, the last one with
+/// `last` channels.
+void AverageLastKernel::emit_windows(Body& front, int sums, int vectors, int last) {
   Xbyak::Label next, done;
-  for (int v = 0; v < vectors; ++v) broadcast_bits(vec(v), 0);
-  mov(rsi, ptr[r12 + offsetof(AverageLastRow, windows)]);
-  mov(r9, ptr[r12 + offsetof(AverageLastRow, weights)]);
-  mov(r10, ptr[r12 + offsetof(AverageLastRow, window_rows)]);
   test(r10, r10);
   jz(done, T_NEAR);
   L(next);
   if (!p_.same_along_rows) vbroadcastss(vec(row_weight()), dword[r9]);
-  for (int v = 0; v < vectors; ++v) {
-    BodyHooks hooks;
-    hooks.load = [&](Xmm dst, int number) {
-      const auto k = static_cast<size_t>(std::ranges::find(p_.front_in, number) - p_.front_in.begin());
-      mov(rdx, ptr[rsi + 8 * static_cast<int>(k)]);
-      add(rdx, slot(front_slot(k)));
-      load_at(dst, operand(number), v, v + 1 == vectors ? last : lanes());
-    };
-    hooks.store = [&](Xmm value, const Lane& lane) {
-      if (lane.flag) vcvtdq2ps(scratch(0), value);
-      const Xmm window = lane.flag ? scratch(0) : value;
-      if (!p_.same_along_rows) vmulps(scratch(1), window, vec(row_weight()));
-      vaddps(vec(v), vec(v), p_.same_along_rows ? window : scratch(1));
-    };
-    front.emit(hooks);
-  }
+  add_windows(front, {}, Sum::more, sums, vectors, last);
   add(rsi, static_cast<uint32_t>(8 * p_.front_in.size()));
   add(r9, 4);
   dec(r10);
   jnz(next, T_NEAR);
   emit_prefetches(vectors);
   L(done);
-  to_column(0);
+}
+
+/// Adds a row of windows, whose only operand is at `from`, or those of the row at rsi where there are more.
+void AverageLastKernel::add_windows(Body& front, const Xbyak::RegExp& from, Sum sum, int sums, int vectors, int last) {
+  const bool one = p_.front_in.size() == 1, at_rsi = !one || from.getBase().getBit() == 0;
+  if (one && at_rsi) to_windows(0, 0);  // its address is the same for all vectors
   for (int v = 0; v < vectors; ++v) {
-    if (weighs_columns()) vmulps(vec(v), vec(v), vec(column_weight()));
-    if (p_.reach(2) > 1 || p_.g.strides[2] > 1 || p_.adaptive) vmovups(ptr[rdx + rcx * 4 + v * vector_bytes()], vec(v));
+    BodyHooks hooks;
+    hooks.load = [&](Xmm dst, int number) {
+      const auto k = static_cast<size_t>(std::ranges::find(p_.front_in, number) - p_.front_in.begin());
+      if (!one) to_windows(k, 0);
+      load_at(dst, operand(number), at_rsi ? rdx : from, v, v + 1 == vectors ? last : lanes());
+    };
+    hooks.store = [&](Xmm value, const Lane& lane) {
+      if (lane.flag) vcvtdq2ps(scratch(0), value);
+      const Xmm window = lane.flag ? scratch(0) : value, to = vec(sums + v);
+      if (sum == Sum::first) return p_.same_along_rows ? vmovaps(to, window) : vmulps(to, window, vec(row_weight()));
+      if (!p_.same_along_rows) vmulps(scratch(1), window, vec(row_weight()));
+      vaddps(to, sum == Sum::behind_shared ? vec(v) : to, p_.same_along_rows ? window : scratch(1));
+    };
+    front.emit(hooks);
+  }
+}
+
+/// rdx: the next column in operand `k` of front, of the row of windows `back` rows before that at rsi.
+void AverageLastKernel::to_windows(size_t k, int back) {
+  mov(rdx, ptr[rsi + 8 * (static_cast<int>(k) - back * static_cast<int>(p_.front_in.size()))]);
+  add(rdx, slot(front_slot(k)));
+}
+
+/// rsi, r9, r10: the rows of windows at `from`.
+void AverageLastKernel::load_windows(const Xbyak::RegExp& from) {
+  mov(rsi, ptr[from + offsetof(AverageLastWindows, at)]);
+  mov(r9, ptr[from + offsetof(AverageLastWindows, weights)]);
+  mov(r10, ptr[from + offsetof(AverageLastWindows, count)]);
+}
+
+/// Of the newest column, the sums of the windows over all rows.
+void AverageLastKernel::emit_shared(Body& front, int vectors, int last) {
+  for (int v = 0; v < vectors; ++v) broadcast_bits(vec(v), 0);
+  load_windows(rdi + offsetof(AverageLastCall, shared));
+  emit_windows(front, 0, vectors, last);
+}
+
+/// Of the newest column, a row's sums.
+void AverageLastKernel::emit_sums(Body& front, int vectors, int last) {
+  if (sums_ > 0) {
+    for (int v = 0; v < vectors; ++v) vmovaps(vec(sums_ + v), vec(v));
+    load_windows(r12 + offsetof(AverageLastRow, windows));
+    emit_windows(front, sums_, vectors, last);
+  }
+  store_sums(vectors);
+}
+
+void AverageLastKernel::store_sums(int vectors) {
+  const Xbyak::RegExp to = column_at(0);
+  for (int v = 0; v < vectors; ++v) {
+    const Xmm sum = vec(sums_ + v);
+    if (weighs_columns()) vmulps(sum, sum, vec(column_weight()));
+    if (p_.reach(2) > 1 || p_.g.strides[2] > 1 || p_.adaptive) vmovups(ptr[to + v * vector_bytes()], sum);
   }
 }
 
@@ -268,60 +449,75 @@ void AverageLastKernel::emit_cell(Body& back, const std::vector<int64_t>& column
   bool started = made;
   for (int64_t column : columns) {
     if (made && column == 0) continue;
-    to_column(column);
+    const Xbyak::RegExp at = column_at(column);
     for (int v = 0; v < vectors; ++v) {
-      const auto from = ptr[rdx + rcx * 4 + v * vector_bytes()];
-      started ? vaddps(vec(v), vec(v), from) : vmovups(vec(v), from);
+      const auto from = ptr[at + v * vector_bytes()];
+      const Xmm sum = vec(sums_ + v);
+      started ? vaddps(sum, sum, from) : vmovups(sum, from);
     }
     started = true;
   }
+  const bool one = p_.back_in.size() + p_.out.size() == 1;  // then its address is the same for all vectors
+  if (one) to_cell(0);
   for (int v = 0; v < vectors; ++v) {
     const int count = v + 1 == vectors ? last : lanes();
-    if (!started) broadcast_bits(vec(v), 0);
+    if (!started) broadcast_bits(vec(sums_ + v), 0);
     BodyHooks hooks;
     hooks.load = [&](Xmm dst, int number) {
       to_cell(static_cast<size_t>(std::ranges::find(p_.back_in, number) - p_.back_in.begin()));
       const PoolOperand& o = operand(number);
       const int each = bits_of(o.dtype) / 8, behind = v * lanes() * each;
       if (o.c != 0 && o.begins_line(behind, lanes())) prefetcht0(ptr[rdx + rcx * each + behind + kPrefetchFromMemory]);
-      load_at(dst, o, v, count);
+      load_at(dst, o, rdx, v, count);
     };
-    hooks.skeleton = [&](Xmm dst) { vmovaps(dst, vec(v)); };
+    hooks.skeleton = [&](Xmm dst) { vmovaps(dst, vec(sums_ + v)); };
     hooks.store = [&](Xmm value, const Lane& lane) {
       const auto k = static_cast<size_t>(lane.imm);
       const PoolOperand& o = p_.out[k];
       const int each = bits_of(o.dtype) / 8;
       const auto to = rdx + rcx * each + v * lanes() * each;
-      to_cell(p_.back_in.size() + k);
+      if (!one) to_cell(p_.back_in.size() + k);
       if (o.fold != Fold::none) return fold_to_slot(value, o.fold, to, count);
+      if (packs_ && (v % 2 == 1 || v + 1 < vectors - (last < lanes()))) {
+        const Xmm first = vec(sums_ + v / 2 * 2);  // the expression has read it
+        if (v % 2 == 0) return vmovaps(first, value);
+        if (count == lanes()) {
+          compute({.op = LaneOp::pack, .imm = static_cast<int32_t>(o.dtype)}, first, first, value, first);
+          return store_words(first, to - lanes() * each, 2 * lanes(), streaming_);
+        }
+      }
       store(value, o.dtype, lane.flag, to, count, streaming_ && count == lanes());
     };
     back.emit(hooks);
   }
 }
 
-/// Of the rows of windows only the last one comes from memory. Loads alone keep too little under way, less still where
-/// much is stored for each window.
+/// Of the rows of windows over a row of cells only the last one comes from memory.
 void AverageLastKernel::emit_prefetches(int vectors) {
-  const bool in_turns = streaming_ && p_.g.strides[2] > 1 && !reads_streams_alone();
   for (size_t k = 0; k < p_.front_in.size(); ++k) {
-    const PoolOperand& o = operand(p_.front_in[k]);
-    if (o.c == 0) continue;
-    const int each = bits_of(o.dtype) / 8;
-    mov(rdx, ptr[rsi - 8 * static_cast<int>(p_.front_in.size() - k)]);
-    add(rdx, slot(front_slot(k)));
-    for (int at = 0; at < vectors * lanes() * each; at += static_cast<int>(kCacheLine)) {
-      const auto from = rdx + rcx * each + at;
-      in_turns ? fetch_ahead(from) : prefetcht0(ptr[from + kPrefetchFromMemory]);
-    }
+    if (operand(p_.front_in[k]).c == 0) continue;
+    to_windows(k, 1);
+    prefetch_windows(k, rdx, vectors);
   }
 }
 
-/// Loads vector `vector` of the place rdx.
-void AverageLastKernel::load_at(const Xmm& dst, const PoolOperand& o, int vector, int count) {
-  if (o.c == 0) return load(dst, o.dtype, Walk::same, rdx, count);
-  const int each = bits_of(o.dtype) / 8, at = vector * lanes() * each;
-  load(dst, o.dtype, Walk::next, rdx + rcx * each + at, count);
+/// Loads alone keep too little under way, less still where much is stored for each window.
+void AverageLastKernel::prefetch_windows(size_t k, const Xbyak::Reg64& from, int vectors) {
+  const bool in_turns = streaming_ && p_.g.strides[2] > 1 && !reads_streams_alone();
+  const PoolOperand& o = operand(p_.front_in[k]);
+  if (o.c == 0) return;
+  const int each = bits_of(o.dtype) / 8;
+  for (int at = 0; at < vectors * lanes() * each; at += static_cast<int>(kCacheLine)) {
+    const auto line = from + rcx * each + at;
+    in_turns ? fetch_ahead(line) : prefetcht0(ptr[line + kPrefetchFromMemory]);
+  }
+}
+
+/// Loads vector `vector` of the place `at`.
+void AverageLastKernel::load_at(const Xmm& dst, const PoolOperand& o, const Xbyak::RegExp& at, int vector, int count) {
+  if (o.c == 0) return load(dst, o.dtype, Walk::same, at, count);
+  const int each = bits_of(o.dtype) / 8;
+  load(dst, o.dtype, Walk::next, at + rcx * each + vector * lanes() * each, count);
 }
 
 /// How far before a cell's last window those are that cover cell `phase` of a period.
@@ -352,20 +548,20 @@ AverageLastPool::AverageLastPool(const Problem& problem, const Target& target)
                      : over.back().tap == 0 ? AdaptiveCell::first
                                             : AdaptiveCell::inside);
   }
-  size_t covers = 0;
-  for (int64_t z = 0; z < g.src[0]; ++z)
-    for (int64_t y = 0; y < g.src[1]; ++y) {
-      over_.push_back({p_.row_covers(z, y), {}});
-      for (const RowCover& c : over_.back().covers) over_.back().weights.push_back(c.weight);
-      covers = std::max(covers, over_.back().covers.size());
-    }
-  column_bytes_ = aligned(p_.reach(2) * AverageLastKernel::column_bytes(target.isa, p_));
+  column_bytes_ = AverageLastKernel::column_scratch_bytes(target.isa, p_);
   together_ = g.strides[1] > 1 ? 1 : std::clamp<int64_t>(kColumnBytes / column_bytes_, 1, kRowsTogether);
+  size_t windows = 0;
+  for (int64_t row = 0; row < p_.rows(); ++row) {
+    alone_.push_back(over(row));
+    if (together_ > 1) pairs_.push_back(over_two(row));
+    for (const auto* list : {&alone_, &pairs_})
+      if (!list->empty()) windows = std::max(windows, list->back().count());
+  }
   record_bytes_ = aligned(together_ * AverageLastKernel::row_bytes(p_));
-  table_bytes_ = aligned(static_cast<int64_t>(covers * p_.front_in.size() * sizeof(void*)));
-  scratch_ = {threads_, record_bytes_ + together_ * (table_bytes_ + column_bytes_)};
+  table_bytes_ = aligned(static_cast<int64_t>(windows * p_.front_in.size() * sizeof(void*)));
+  scratch_ = {threads_, record_bytes_ + table_bytes_ + together_ * column_bytes_};
   folds_ = {problem, p_, target, std::ssize(blocks_) * calls(), scratch_.bytes()};
-  kernel_ = std::make_unique<const AverageLastKernel>(target.isa, p_, problem, false);
+  kernel_ = std::make_unique<const AverageLastKernel>(target.isa, p_, problem, together_, false);
   const int lanes = lanes_of(target.isa);
   // Cells follow each other, so whole vectors make whole cache lines.
   const auto on_vectors = [&](const PoolOperand& o) {
@@ -373,7 +569,7 @@ AverageLastPool::AverageLastPool(const Problem& problem, const Target& target)
     return std::ranges::all_of(std::array{o.offset, o.n, o.z, o.y, o.x}, [&](int64_t at) { return at % vector == 0; });
   };
   if (exceeds_cache(problem) && std::ranges::all_of(p_.out, on_vectors))
-    streaming_ = std::make_unique<const AverageLastKernel>(target.isa, p_, problem, true);
+    streaming_ = std::make_unique<const AverageLastKernel>(target.isa, p_, problem, together_, true);
 }
 
 Status AverageLastPool::operator()(const RunArgs& args) const {
@@ -396,15 +592,58 @@ Status AverageLastPool::operator()(const RunArgs& args) const {
   return {};
 }
 
+AverageLastPool::Over AverageLastPool::over(int64_t row) const {
+  Over over;
+  for (const RowCover& c : p_.row_covers(row / p_.g.src[1], row % p_.g.src[1])) over.shared.push_back(c);
+  return over;
+}
+
+/// The second row may be the first one of the next image, which has windows of its own.
+AverageLastPool::Over AverageLastPool::over_two(int64_t row) const {
+  const bool next_image = row + 1 == p_.rows();
+  const Windows first = over(row).shared, second = over(next_image ? 0 : row + 1).shared;
+  Over both;
+  const auto share = [&](const Windows& windows, const Windows& others, Windows& own) {
+    for (const RowCover& c : windows.covers) {
+      const bool shared = !next_image && std::ranges::any_of(others.covers, [&](const RowCover& other) {
+        return other.z == c.z && other.y == c.y;
+      });
+      if (!shared)
+        own.push_back(c);
+      else if (&own == &both.own[0])
+        both.shared.push_back(c);
+    }
+  };
+  share(first, second, both.own[0]);
+  share(second, first, both.own[1]);
+  return both;
+}
+
 /// Rows [first, first + count) of a block, all batch items' in order.
 void AverageLastPool::run(const RunArgs& args, const AverageLastKernel& kernel, const ColumnBlock& block, int64_t first,
                           int64_t count, std::byte* scratch) const {
-  for (int64_t k = 0; k < count; ++k)
-    place_row(args, block, first + k, scratch + record_bytes_ + k * (table_bytes_ + column_bytes_),
-              reinterpret_cast<AverageLastRow*>(scratch + k * AverageLastKernel::row_bytes(p_)));
+  const auto row_of_image = static_cast<size_t>(first % p_.rows());
+  const Over& over = count > 1 ? pairs_[row_of_image] : alone_[row_of_image];
+  const void** table = reinterpret_cast<const void**>(scratch + record_bytes_);
+  const auto place_windows = [&](const Windows& windows, int64_t row) {
+    const AverageLastWindows placed = {table, windows.weights.data(), std::ssize(windows.covers)};
+    for (const RowCover& c : windows.covers)
+      for (int k : p_.front_in) {
+        const auto number = static_cast<size_t>(k);
+        *table++ = p_.in[number].at(args.in[number], row / p_.rows(), 0, c.z, c.y, block.window);
+      }
+    return placed;
+  };
+  for (int64_t k = 0; k < count; ++k) {
+    auto* row = reinterpret_cast<AverageLastRow*>(scratch + k * AverageLastKernel::row_bytes(p_));
+    *row = {place_windows(over.own[static_cast<size_t>(k)], first + k),
+            scratch + record_bytes_ + table_bytes_ + k * column_bytes_};
+    place_cells(args, block, first + k, reinterpret_cast<const void**>(row + 1));
+  }
   const AdaptiveCell* cells = p_.adaptive ? cells_.data() + block.cell : nullptr;
   kernel({.rows = reinterpret_cast<const AverageLastRow*>(scratch),
           .row_count = count,
+          .shared = place_windows(over.shared, first),
           .column_weights = column_weights_.data() + (p_.same_along_x ? 0 : block.window),
           .column = block.window - block.window_at,
           .cell_count = block.cells,
@@ -412,19 +651,11 @@ void AverageLastPool::run(const RunArgs& args, const AverageLastKernel& kernel, 
           .columns_before = cells != nullptr && *cells != AdaptiveCell::first ? 1 : 0});
 }
 
-void AverageLastPool::place_row(const RunArgs& args, const ColumnBlock& block, int64_t row, std::byte* scratch,
-                                AverageLastRow* to) const {
+void AverageLastPool::place_cells(const RunArgs& args, const ColumnBlock& block, int64_t row, const void** to) const {
   const int64_t n = row / p_.rows(), z = row % p_.rows() / p_.g.src[1], y = row % p_.g.src[1];
-  const Over& over = over_[static_cast<size_t>(row % p_.rows())];
-  const void** windows = reinterpret_cast<const void**>(scratch);
-  *to = {windows, over.weights.data(), std::ssize(over.covers), scratch + table_bytes_};
-  const auto operand = [&](int k) -> const PoolOperand& { return p_.in[static_cast<size_t>(k)]; };
-  const auto base = [&](int k) { return args.in[static_cast<size_t>(k)]; };
-  for (const RowCover& c : over.covers)
-    for (int k : p_.front_in) *windows++ = operand(k).at(base(k), n, 0, c.z, c.y, block.window);
-  const void** cells = reinterpret_cast<const void**>(to + 1);
-  for (int k : p_.back_in) *cells++ = operand(k).at(base(k), n, 0, z, y, block.cell);
-  for (size_t k = 0; k < p_.out.size(); ++k) *cells++ = p_.out[k].at(args.out[k], n, 0, z, y, block.cell);
+  for (int k : p_.back_in)
+    *to++ = p_.in[static_cast<size_t>(k)].at(args.in[static_cast<size_t>(k)], n, 0, z, y, block.cell);
+  for (size_t k = 0; k < p_.out.size(); ++k) *to++ = p_.out[k].at(args.out[k], n, 0, z, y, block.cell);
 }
 
 }  // namespace partita::jit

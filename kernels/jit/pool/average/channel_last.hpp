@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <memory>
 
 #include "kernels/jit/code/body.hpp"
@@ -18,17 +19,23 @@ namespace partita::jit {
 /// the last one of the window before.
 enum class AdaptiveCell : uint8_t { inside, first, shared };
 
+/// Rows of windows over a row of cells.
+struct AverageLastWindows {
+  const void* const* at;  ///< of each: operands of front at the first column made
+  const float* weights;   ///< of each
+  int64_t count;
+};
+
 /// A row of cells. Behind it lie the addresses of its first cell: operands of back, then results.
 struct AverageLastRow {
-  const void* const* windows;  ///< for each row of windows over the cells: operands of front at the first column made
-  const float* weights;        ///< of each of these rows
-  int64_t window_rows;
-  std::byte* columns;  ///< scratch memory: the sums of the columns over a cell
+  AverageLastWindows windows;  ///< that no other row of the call has
+  std::byte* columns;          ///< scratch memory: the sums of the columns over a cell
 };
 
 struct AverageLastCall {
   const AverageLastRow* rows;  ///< of the same columns
   int64_t row_count;
+  AverageLastWindows shared;    ///< over all these rows
   const float* column_weights;  ///< of the first column made
   int64_t column;               ///< number of the first column over the first cell; may lie outside the windows
   int64_t cell_count;           ///< of a row
@@ -36,33 +43,53 @@ struct AverageLastCall {
   int64_t columns_before;       ///< the same: columns that are made before the first cell
 };
 
-/// Some rows of cells, side by side: so memory has several streams to read.
+/// Some rows of cells, side by side: so windows over all of them are read and summed once, and memory has several
+/// streams to read.
 class AverageLastKernel : private Emitter {
  public:
   /// Throws Xbyak::Error where there is no memory for code.
-  AverageLastKernel(Isa isa, const AveragePlan& plan, const Problem& problem, bool streaming);
+  AverageLastKernel(Isa isa, const AveragePlan& plan, const Problem& problem, int64_t rows, bool streaming);
   void operator()(const AverageLastCall& call) const { entry_(&call); }
 
   static int64_t column_bytes(Isa isa, const AveragePlan& plan);
   static int64_t row_bytes(const AveragePlan& plan);
+  /// The columns' sums of a row of cells; those of a call's rows follow each other.
+  static int64_t column_scratch_bytes(Isa isa, const AveragePlan& plan);
 
  private:
+  enum class Sum : uint8_t { first, more, behind_shared };
+  static constexpr int kEachRow = -1;
   void emit_slots();
-  template <class Group>
-  void emit_rows(const Group& group);
+  template <class Shared, class Group>
+  void emit_rows(const Shared& shared, const Group& group);
   void emit_cells(Body& front, Body& back);
   void emit_adaptive_cells(Body& front, Body& back);
   void emit_adaptive_cell(Body& front, Body& back, AdaptiveCell kind);
   void next_cell();
   template <class There, class Absent>
   void emit_column(const There& there, const Absent& absent);
+  void emit_windows(Body& front, int sums, int vectors, int last);
+  bool packs() const;
+  bool pairs_up() const;
+  void go_unless_pair(Xbyak::Label& elsewhere);
+  void emit_pairs(Body& front, Body& back);
+  void load_pair();
+  void broadcast_weight(const Xbyak::RegExp& windows, int64_t w);
+  void add_windows(Body& front, const Xbyak::RegExp& from, Sum sum, int sums, int vectors, int last);
+  void store_sums(int vectors);
+  void prefetch_pair(const Xbyak::Reg64& window, int vectors);
+  void prefetch_windows(size_t k, const Xbyak::Reg64& from, int vectors);
+  Xbyak::RegExp row_at() const;
+  void load_windows(const Xbyak::RegExp& from);
+  void to_windows(size_t k, int back);
+  void emit_shared(Body& front, int vectors, int last);
   void emit_sums(Body& front, int vectors, int last);
   void emit_zeros();
   void emit_cell(Body& back, const std::vector<int64_t>& columns, int vectors, int last, bool made);
-  void to_column(int64_t back);
+  Xbyak::RegExp column_at(int64_t back);
   void to_cell(size_t k);
   void emit_prefetches(int vectors);
-  void load_at(const Xbyak::Xmm& dst, const PoolOperand& o, int vector, int count);
+  void load_at(const Xbyak::Xmm& dst, const PoolOperand& o, const Xbyak::RegExp& at, int vector, int count);
   std::vector<int64_t> columns_over(int64_t phase) const;
   const PoolOperand& operand(int k) const { return p_.in[static_cast<size_t>(k)]; }
   Xbyak::Address slot(size_t k) { return qword[rsp + 8 * static_cast<int>(k)]; }
@@ -71,12 +98,15 @@ class AverageLastKernel : private Emitter {
   size_t weight_slot() const { return column_slot(p_.reach(2)); }
   size_t rows_slot() const { return weight_slot() + 1; }
   bool weighs_columns() const { return !p_.same_along_x || p_.weight != 1; }
-  int row_weight() const { return together_; }
-  int column_weight() const { return together_ + 1; }
+  int row_weight() const { return sums_ + together_; }
+  int column_weight() const { return row_weight() + 1; }
 
   const AveragePlan& p_;
   bool streaming_;
   int together_;  // vectors of channels
+  int sums_;      // register of a row's first sums; those of the windows over all rows begin at 0
+  bool packs_;
+  int row_ = kEachRow;  // of two, where both are emitted
   int64_t column_bytes_;
   void (*entry_)(const AverageLastCall*) = nullptr;
 };
@@ -93,22 +123,32 @@ class AverageLastPool {
   Status operator()(const RunArgs& args) const;
 
  private:
-  /// The rows of windows over a row of cells.
-  struct Over {
+  struct Windows {
     std::vector<RowCover> covers;
     std::vector<float> weights;
+    void push_back(const RowCover& cover) {
+      covers.push_back(cover);
+      weights.push_back(cover.weight);
+    }
   };
+  /// The rows of windows over rows of cells that one call makes: over all of them, and those of each alone.
+  struct Over {
+    Windows shared;
+    std::array<Windows, 2> own;
+    size_t count() const { return shared.covers.size() + own[0].covers.size() + own[1].covers.size(); }
+  };
+  Over over(int64_t row) const;
+  Over over_two(int64_t row) const;
   int64_t calls() const { return (p_.g.batch * p_.rows() + together_ - 1) / together_; }  ///< of a block
   void run(const RunArgs& args, const AverageLastKernel& kernel, const ColumnBlock& block, int64_t first, int64_t count,
            std::byte* scratch) const;
-  void place_row(const RunArgs& args, const ColumnBlock& block, int64_t row, std::byte* scratch,
-                 AverageLastRow* to) const;
+  void place_cells(const RunArgs& args, const ColumnBlock& block, int64_t row, const void** to) const;
 
   AveragePlan p_;
   int threads_;
   std::vector<ColumnBlock> blocks_;
   std::vector<AdaptiveCell> cells_;  // adaptive windows: of a row
-  std::vector<Over> over_;           // each row of a plane
+  std::vector<Over> alone_, pairs_;  // of each row of an image, and of it and the next one
   std::vector<float> column_weights_;
   int64_t together_ = 1;  // rows of a call
   int64_t record_bytes_ = 0, table_bytes_ = 0, column_bytes_ = 0;
