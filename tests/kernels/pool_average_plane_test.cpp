@@ -11,8 +11,8 @@
 #include "kernels/jit/pool/average/plane.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/text.hpp"
-#include "tests/support/kernel_run.hpp"
 #include "tests/support/large_results.hpp"
+#include "tests/support/pool_expressions.hpp"
 #include "tests/support/random_windows.hpp"
 
 namespace partita::test {
@@ -58,61 +58,17 @@ Problem three_by_three(bool backward) {
   return same_extents(backward, Dtype::f32, 1, 3, g, true);
 }
 
-/// An operand of the tensor's dims: dense, one number a channel, or one in all.
-int add_operand(Problem& p, Random& random) {
-  TensorDesc desc = dense_desc(random.pick({Dtype::f32, Dtype::bf16, Dtype::u8}), p.out[0].dims);
-  const int64_t kind = random.whole(0, 2);
-  if (kind > 0) desc.strides = Dims(desc.dims.size(), 0);
-  if (kind == 1) desc.strides[1] = 1;
-  p.in.push_back(desc);
-  return static_cast<int>(p.in.size()) - 1;
-}
-
-void add_expressions(Problem& p, Random& random) {
-  p.ports_in = p.ports_out = 1;
-  if (random.coin()) {
-    const int operand = add_operand(p, random);
-    ExprBuilder b(p.front);
-    const auto value = b.load(0);
-    p.front.result = random.coin() ? b.exp(b.mul(value, b.load(operand))) : b.add(value, b.load(operand));
-  }
-  if (random.coin()) return;
-  const int operand = add_operand(p, random);
-  ExprBuilder b(p.back);
-  const auto sum = b.add(b.skeleton(), b.load(operand));
-  b.store(0, b.max(sum, b.constant(0)));
-  if (random.coin()) return;
-  p.out.push_back(dense_desc(random.pick({Dtype::f32, Dtype::f16}), p.out[0].dims));
-  b.store(1, sum);
-}
-
-const Kernel& interpreter_of(StepKind step) {
-  const auto rows = kernels_for(step);
-  return *std::ranges::find_if(rows,
-                               [](const Kernel& row) { return std::string_view(row.name).ends_with("_interpreter"); });
-}
-
 TEST(pool_average_plane, agrees_with_the_interpreter) {
   for (const Isa isa : generated_isas())
     for (uint64_t seed = 1; seed <= 120; ++seed) {
       Random random(seed);
       Problem p = random_average(random, random.pick({Dtype::f32, Dtype::bf16, Dtype::f16}), random.whole(1, 2),
                                  random.pick<int64_t>({1, 2, 7, 40, 150}));
-      if (random.coin()) add_expressions(p, random);
+      if (random.coin()) add_pool_expressions(p, random);
       SCOPED_TRACE(
           str(name_of(isa), " seed ", seed, ": ", text_of(p), " front ", text_of(p.front), " back ", text_of(p.back)));
       ASSERT_TRUE(jit::AveragePlanePool::fits(p));
-      const Kernel* row = generated_row(p.step, isa);
-      ASSERT_NE(row, nullptr);
-      ASSERT_EQ(row->refuse(p, {.isa = isa}), nullptr);
-      std::vector<Buffer> in;
-      for (const TensorDesc& desc : p.in) in.push_back(random_buffer(desc, random, {-2, 2}));
-      const auto expected = run_kernel(interpreter_of(p.step), p, in, 1);
-      const auto got = run_kernel(*row, p, in, 2);
-      for (size_t k = 0; k < got.size(); ++k) {
-        EXPECT_EQ(difference(got[k], expected[k], 2 * tolerance_of(got[k].desc.dtype)), "") << "output " << k;
-        EXPECT_EQ(damage(got[k]), "");
-      }
+      expect_interpreted(p, random, isa);
       if (HasFailure()) return;
     }
 }

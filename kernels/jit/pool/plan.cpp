@@ -67,7 +67,8 @@ bool rows_follow(Isa isa, const std::vector<PoolOperand>& out, int64_t row, int6
 }
 
 PoolGeometry pool_plan_geometry(const Problem& p, const AssumedWindows& assumed) {
-  if (has_indices(p)) return with_three_axes(pool_geometry(p, p.in[0].dims, p.out[0].dims));
+  if (has_indices(p) || p.step == StepKind::pool_forward)
+    return with_three_axes(pool_geometry(p, p.in[0].dims, p.out[0].dims));
   PoolGeometry g = with_three_axes(pool_geometry(p, p.out[0].dims, p.in[static_cast<size_t>(front_port(p.step))].dims));
   if (p.step != StepKind::max_pool_indices_backward) return g;
   for (int i = 0; i < 3; ++i) {

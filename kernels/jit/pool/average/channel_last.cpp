@@ -31,24 +31,18 @@ constexpr int kMostPaired = 3;
 const std::array<Xbyak::Reg64, kMostPaired + 1> kWindow = {Xbyak::util::rsi, Xbyak::util::r9, Xbyak::util::r10,
                                                            Xbyak::util::rbx};
 const std::array<Xbyak::Reg64, kMostPaired> kColumn = {Xbyak::util::r13, Xbyak::util::r14, Xbyak::util::r15};
-constexpr size_t kMostOperands = 32;
-constexpr int64_t kMostReach = 32, kMostPhases = 16;
-constexpr int64_t kBlockElements = 1 << 15;  ///< of a row: some rows of windows stay in the second-level cache
-constexpr int64_t kRowsTogether = 2;         ///< of cells, where all rows read as many windows: less to do for a column
-constexpr int64_t kColumnBytes = 1 << 15;    ///< sums of columns stay in the nearest cache
-constexpr int64_t kLeastPeriods = 8;         ///< of a block: columns over its border are summed twice
 
 /// Columns that are complete before the first cell of a row (of a block).
-int64_t columns_before(const AveragePlan& p) { return p.lead() == 0 ? p.reach(2) - 1 : p.reach(2); }
+int64_t columns_before(const AverageColumns& p) { return p.lead() == 0 ? p.reach(2) - 1 : p.reach(2); }
 
 }  // namespace
 
-int64_t AverageLastKernel::column_bytes(Isa isa, const AveragePlan& plan) {
+int64_t AverageLastKernel::column_bytes(Isa isa, const AverageColumns& plan) {
   const int64_t lanes = lanes_of(isa);
   return (plan.g.channels + lanes - 1) / lanes * lanes * 4;
 }
 
-AverageLastKernel::AverageLastKernel(Isa isa, const AveragePlan& plan, const Problem& problem, int64_t rows,
+AverageLastKernel::AverageLastKernel(Isa isa, const AverageColumns& plan, const Problem& problem, int64_t rows,
                                      bool streaming)
     : Emitter(isa),
       p_(plan),
@@ -78,11 +72,11 @@ AverageLastKernel::AverageLastKernel(Isa isa, const AveragePlan& plan, const Pro
   entry_ = reinterpret_cast<void (*)(const AverageLastCall*)>(reinterpret_cast<uintptr_t>(finish()));
 }
 
-int64_t AverageLastKernel::column_scratch_bytes(Isa isa, const AveragePlan& p) {
+int64_t AverageLastKernel::column_scratch_bytes(Isa isa, const AverageColumns& p) {
   return aligned(p.reach(2) * column_bytes(isa, p));
 }
 
-int64_t AverageLastKernel::row_bytes(const AveragePlan& p) {
+int64_t AverageLastKernel::row_bytes(const AverageColumns& p) {
   return static_cast<int64_t>(sizeof(AverageLastRow) + (p.back_in.size() + p.out.size()) * sizeof(void*));
 }
 
@@ -93,11 +87,14 @@ void AverageLastKernel::emit_slots() {
     mov(slot(column_slot(back)), rax);
     add(rax, static_cast<uint32_t>(column_bytes_));
   }
-  mov(rax, ptr[rdi + offsetof(AverageLastCall, column_weights)]);
+  if (p_.weights.empty())
+    mov(rax, ptr[rdi + offsetof(AverageLastCall, column_weights)]);
+  else
+    xor_(eax, eax);  // how far the cells have come
   mov(slot(weight_slot()), rax);
   mov(r11, ptr[rdi + offsetof(AverageLastCall, column)]);
   mov(r8, ptr[rdi + offsetof(AverageLastCall, cell_count)]);
-  if (p_.same_along_x) vbroadcastss(vec(column_weight()), dword[rax]);
+  if (p_.same_along_x && p_.weights.empty()) vbroadcastss(vec(column_weight()), dword[rax]);
 }
 
 /// For all channels of a cell or column: shared(vectors, channels of the last one), then group(the same) for each row.
@@ -312,6 +309,7 @@ void AverageLastKernel::next_cell() {
     const size_t inputs = p_.back_in.size();
     advance(slot(k), k < inputs ? operand(p_.back_in[k]).x : p_.out[k - inputs].x);
   }
+  if (!p_.weights.empty()) advance(slot(weight_slot()), sizeof(float));
 }
 
 /// The next column becomes the newest; outside the windows its sums are 0.
@@ -439,7 +437,7 @@ void AverageLastKernel::store_sums(int vectors) {
   const Xbyak::RegExp to = column_at(0);
   for (int v = 0; v < vectors; ++v) {
     const Xmm sum = vec(sums_ + v);
-    if (weighs_columns()) vmulps(sum, sum, vec(column_weight()));
+    if (p_.weighs_columns()) vmulps(sum, sum, vec(column_weight()));
     if (p_.reach(2) > 1 || p_.g.strides[2] > 1 || p_.adaptive) vmovups(ptr[to + v * vector_bytes()], sum);
   }
 }
@@ -457,11 +455,17 @@ void AverageLastKernel::emit_cell(Body& back, const std::vector<int64_t>& column
     }
     started = true;
   }
+  if (!p_.weights.empty()) {
+    mov(rdx, slot(weight_slot()));
+    add(rdx, ptr[row_at() + offsetof(AverageLastRow, weights)]);
+    vbroadcastss(vec(cell_weight()), dword[rdx]);
+  }
   const bool one = p_.back_in.size() + p_.out.size() == 1;  // then its address is the same for all vectors
   if (one) to_cell(0);
   for (int v = 0; v < vectors; ++v) {
     const int count = v + 1 == vectors ? last : lanes();
     if (!started) broadcast_bits(vec(sums_ + v), 0);
+    if (p_.weighs_cells()) vmulps(vec(sums_ + v), vec(sums_ + v), vec(cell_weight()));
     BodyHooks hooks;
     hooks.load = [&](Xmm dst, int number) {
       to_cell(static_cast<size_t>(std::ranges::find(p_.back_in, number) - p_.back_in.begin()));
@@ -526,136 +530,6 @@ std::vector<int64_t> AverageLastKernel::columns_over(int64_t phase) const {
   for (int64_t back = 0; back < p_.reach(2); ++back)
     if (p_.tap_of(2, (p_.lead() + phase) % p_.g.strides[2], back) >= 0) list.push_back(back);
   return list;
-}
-
-bool AverageLastPool::fits(const Problem& problem) {
-  const AveragePlan p(problem);
-  if (p.adaptive && p.g.dst[2] > p.g.src[2]) return false;
-  return !p.maximum && p.channel_last && p.reach(2) <= kMostReach && p.g.strides[2] <= kMostPhases &&
-         p.g.dst[2] <= INT32_MAX && p.back_in.size() + p.out.size() <= kMostOperands &&
-         p.front_in.size() <= kMostOperands;
-}
-
-AverageLastPool::AverageLastPool(const Problem& problem, const Target& target)
-    : p_(problem), threads_(std::max(1, target.threads)), column_weights_(p_.column_weights()) {
-  const PoolGeometry& g = p_.g;
-  const int64_t periods = (g.src[2] - 1) / g.strides[2] + 1;
-  blocks_ = p_.column_blocks(g.strides[2] * even_part(periods, std::max(kLeastPeriods * p_.reach(2),
-                                                                        kBlockElements / (g.strides[2] * g.channels))));
-  for (int64_t x = 0; x < g.src[2] && p_.adaptive; ++x) {
-    const std::vector<Cover> over = p_.covers(2, x);
-    cells_.push_back(over.size() > 1        ? AdaptiveCell::shared
-                     : over.back().tap == 0 ? AdaptiveCell::first
-                                            : AdaptiveCell::inside);
-  }
-  column_bytes_ = AverageLastKernel::column_scratch_bytes(target.isa, p_);
-  together_ = g.strides[1] > 1 ? 1 : std::clamp<int64_t>(kColumnBytes / column_bytes_, 1, kRowsTogether);
-  size_t windows = 0;
-  for (int64_t row = 0; row < p_.rows(); ++row) {
-    alone_.push_back(over(row));
-    if (together_ > 1) pairs_.push_back(over_two(row));
-    for (const auto* list : {&alone_, &pairs_})
-      if (!list->empty()) windows = std::max(windows, list->back().count());
-  }
-  record_bytes_ = aligned(together_ * AverageLastKernel::row_bytes(p_));
-  table_bytes_ = aligned(static_cast<int64_t>(windows * p_.front_in.size() * sizeof(void*)));
-  scratch_ = {threads_, record_bytes_ + table_bytes_ + together_ * column_bytes_};
-  folds_ = {problem, p_, target, std::ssize(blocks_) * calls(), scratch_.bytes()};
-  kernel_ = std::make_unique<const AverageLastKernel>(target.isa, p_, problem, together_, false);
-  const int lanes = lanes_of(target.isa);
-  // Cells follow each other, so whole vectors make whole cache lines.
-  const auto on_vectors = [&](const PoolOperand& o) {
-    const int64_t vector = lanes * bits_of(o.dtype) / 8;
-    return std::ranges::all_of(std::array{o.offset, o.n, o.z, o.y, o.x}, [&](int64_t at) { return at % vector == 0; });
-  };
-  if (exceeds_cache(problem) && std::ranges::all_of(p_.out, on_vectors))
-    streaming_ = std::make_unique<const AverageLastKernel>(target.isa, p_, problem, together_, true);
-}
-
-Status AverageLastPool::operator()(const RunArgs& args) const {
-  const bool streaming = streaming_ && outputs_aligned(args);
-  const int64_t rows = p_.g.batch * p_.rows(), calls = this->calls();
-  const auto part = [&](int64_t begin, int64_t end, int number) {
-    const PoolFolds::Part folds(folds_, args, number);
-    std::byte* scratch = scratch_.share(args.scratch, number);
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t first = i % calls * together_;
-      folds.unit(i, [&](const RunArgs& to) {
-        run(to, streaming ? *streaming_ : *kernel_, blocks_[static_cast<size_t>(i / calls)], first,
-            std::min(together_, rows - first), scratch);
-      });
-    }
-    if (streaming) end_streaming();
-  };
-  parallel_for(std::ssize(blocks_) * calls, blocks_[0].cells * p_.g.channels * together_, part, threads_);
-  folds_.finish(args);
-  return {};
-}
-
-AverageLastPool::Over AverageLastPool::over(int64_t row) const {
-  Over over;
-  for (const RowCover& c : p_.row_covers(row / p_.g.src[1], row % p_.g.src[1])) over.shared.push_back(c);
-  return over;
-}
-
-/// The second row may be the first one of the next image, which has windows of its own.
-AverageLastPool::Over AverageLastPool::over_two(int64_t row) const {
-  const bool next_image = row + 1 == p_.rows();
-  const Windows first = over(row).shared, second = over(next_image ? 0 : row + 1).shared;
-  Over both;
-  const auto share = [&](const Windows& windows, const Windows& others, Windows& own) {
-    for (const RowCover& c : windows.covers) {
-      const bool shared = !next_image && std::ranges::any_of(others.covers, [&](const RowCover& other) {
-        return other.z == c.z && other.y == c.y;
-      });
-      if (!shared)
-        own.push_back(c);
-      else if (&own == &both.own[0])
-        both.shared.push_back(c);
-    }
-  };
-  share(first, second, both.own[0]);
-  share(second, first, both.own[1]);
-  return both;
-}
-
-/// Rows [first, first + count) of a block, all batch items' in order.
-void AverageLastPool::run(const RunArgs& args, const AverageLastKernel& kernel, const ColumnBlock& block, int64_t first,
-                          int64_t count, std::byte* scratch) const {
-  const auto row_of_image = static_cast<size_t>(first % p_.rows());
-  const Over& over = count > 1 ? pairs_[row_of_image] : alone_[row_of_image];
-  const void** table = reinterpret_cast<const void**>(scratch + record_bytes_);
-  const auto place_windows = [&](const Windows& windows, int64_t row) {
-    const AverageLastWindows placed = {table, windows.weights.data(), std::ssize(windows.covers)};
-    for (const RowCover& c : windows.covers)
-      for (int k : p_.front_in) {
-        const auto number = static_cast<size_t>(k);
-        *table++ = p_.in[number].at(args.in[number], row / p_.rows(), 0, c.z, c.y, block.window);
-      }
-    return placed;
-  };
-  for (int64_t k = 0; k < count; ++k) {
-    auto* row = reinterpret_cast<AverageLastRow*>(scratch + k * AverageLastKernel::row_bytes(p_));
-    *row = {place_windows(over.own[static_cast<size_t>(k)], first + k),
-            scratch + record_bytes_ + table_bytes_ + k * column_bytes_};
-    place_cells(args, block, first + k, reinterpret_cast<const void**>(row + 1));
-  }
-  const AdaptiveCell* cells = p_.adaptive ? cells_.data() + block.cell : nullptr;
-  kernel({.rows = reinterpret_cast<const AverageLastRow*>(scratch),
-          .row_count = count,
-          .shared = place_windows(over.shared, first),
-          .column_weights = column_weights_.data() + (p_.same_along_x ? 0 : block.window),
-          .column = block.window - block.window_at,
-          .cell_count = block.cells,
-          .cells = cells,
-          .columns_before = cells != nullptr && *cells != AdaptiveCell::first ? 1 : 0});
-}
-
-void AverageLastPool::place_cells(const RunArgs& args, const ColumnBlock& block, int64_t row, const void** to) const {
-  const int64_t n = row / p_.rows(), z = row % p_.rows() / p_.g.src[1], y = row % p_.g.src[1];
-  for (int k : p_.back_in)
-    *to++ = p_.in[static_cast<size_t>(k)].at(args.in[static_cast<size_t>(k)], n, 0, z, y, block.cell);
-  for (size_t k = 0; k < p_.out.size(); ++k) *to++ = p_.out[k].at(args.out[k], n, 0, z, y, block.cell);
 }
 
 }  // namespace partita::jit

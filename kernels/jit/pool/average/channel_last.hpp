@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of average poolings, channel-last: cell after cell of a row, with the sums of the columns of windows over
-// it made on the way.
+// Gradients of average poolings, channel-last, and averages themselves without strides: cell after cell of a row, with
+// the sums of the columns of windows over it made on the way.
 #pragma once
 
 #include <algorithm>
@@ -19,6 +19,18 @@ namespace partita::jit {
 /// the last one of the window before.
 enum class AdaptiveCell : uint8_t { inside, first, shared };
 
+/// An average without strides is a gradient whose windows are the source's cells and whose cells are the results, with
+/// the padding of the other side; but its weights are those of the results, and multiply them when they are summed.
+struct AverageColumns : AveragePlan {
+  explicit AverageColumns(const Problem& problem);
+
+  bool backward;
+  /// Average: of each result of a plane, channels apart. Empty where that is `weight` for all.
+  std::vector<float> weights;
+  bool weighs_columns() const { return backward && (!same_along_x || weight != 1); }
+  bool weighs_cells() const { return !backward && (!weights.empty() || weight != 1); }
+};
+
 /// Rows of windows over a row of cells.
 struct AverageLastWindows {
   const void* const* at;  ///< of each: operands of front at the first column made
@@ -30,6 +42,7 @@ struct AverageLastWindows {
 struct AverageLastRow {
   AverageLastWindows windows;  ///< that no other row of the call has
   std::byte* columns;          ///< scratch memory: the sums of the columns over a cell
+  const float* weights;        ///< average: of the cells, where they differ
 };
 
 struct AverageLastCall {
@@ -48,13 +61,13 @@ struct AverageLastCall {
 class AverageLastKernel : private Emitter {
  public:
   /// Throws Xbyak::Error where there is no memory for code.
-  AverageLastKernel(Isa isa, const AveragePlan& plan, const Problem& problem, int64_t rows, bool streaming);
+  AverageLastKernel(Isa isa, const AverageColumns& plan, const Problem& problem, int64_t rows, bool streaming);
   void operator()(const AverageLastCall& call) const { entry_(&call); }
 
-  static int64_t column_bytes(Isa isa, const AveragePlan& plan);
-  static int64_t row_bytes(const AveragePlan& plan);
+  static int64_t column_bytes(Isa isa, const AverageColumns& plan);
+  static int64_t row_bytes(const AverageColumns& plan);
   /// The columns' sums of a row of cells; those of a call's rows follow each other.
-  static int64_t column_scratch_bytes(Isa isa, const AveragePlan& plan);
+  static int64_t column_scratch_bytes(Isa isa, const AverageColumns& plan);
 
  private:
   enum class Sum : uint8_t { first, more, behind_shared };
@@ -97,11 +110,11 @@ class AverageLastKernel : private Emitter {
   size_t column_slot(int64_t back) const { return front_slot(p_.front_in.size()) + static_cast<size_t>(back); }
   size_t weight_slot() const { return column_slot(p_.reach(2)); }
   size_t rows_slot() const { return weight_slot() + 1; }
-  bool weighs_columns() const { return !p_.same_along_x || p_.weight != 1; }
   int row_weight() const { return sums_ + together_; }
   int column_weight() const { return row_weight() + 1; }
+  int cell_weight() const { return column_weight(); }  // a kernel has either
 
-  const AveragePlan& p_;
+  const AverageColumns& p_;
   bool streaming_;
   int together_;  // vectors of channels
   int sums_;      // register of a row's first sums; those of the windows over all rows begin at 0
@@ -144,7 +157,7 @@ class AverageLastPool {
            std::byte* scratch) const;
   void place_cells(const RunArgs& args, const ColumnBlock& block, int64_t row, const void** to) const;
 
-  AveragePlan p_;
+  AverageColumns p_;
   int threads_;
   std::vector<ColumnBlock> blocks_;
   std::vector<AdaptiveCell> cells_;  // adaptive windows: of a row

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "kernels/jit/code/run_of.hpp"
+#include "kernels/jit/pool/average/channel_last.hpp"
 #include "kernels/jit/pool/average/plane.hpp"
 #include "kernels/jit/pool/forward/global.hpp"
 #include "kernels/jit/pool/forward/kernels.hpp"
@@ -196,6 +197,7 @@ Result<Run> make_pool_forward(const Problem& problem, const Target& target) {
   const ForwardPool pool = forward_pool(problem);
   if (GlobalPool::fits(pool)) return run_of<GlobalPool>(problem, target);
   if (AveragePlanePool::fits(problem)) return run_of<AveragePlanePool>(problem, target);
+  if (AverageLastPool::fits(problem)) return run_of<AverageLastPool>(problem, target);
   if (TapPool::fits(pool)) return run_of<TapPool>(problem, target);
   return run_of<PoolForward>(problem, target);
 }
