@@ -229,7 +229,8 @@ class Finder {
   bool has_skeletons_beside() const {
     for (size_t s = 0; s < p_.steps.size(); ++s) {
       const Step& step = p_.steps[s];
-      if (step.problem.step == StepKind::loop || is_product(step.problem.step)) continue;
+      const bool inside = std::binary_search(steps_.begin(), steps_.end(), s);
+      if (inside || step.problem.step == StepKind::loop || is_product(step.problem.step)) continue;
       for (int b : step.in)
         if (b != Step::kNoBuffer && touches(b, true)) return true;
       for (int b : step.out)

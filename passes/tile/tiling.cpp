@@ -3,6 +3,7 @@
 #include "passes/tile/tiling.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "kernels/loop/fold_plan.hpp"
@@ -185,16 +186,24 @@ namespace {
 class Traffic {
  public:
   Traffic(const Program& p, const Region& r) : r_(r) {
+    std::map<int, bool> waits;  // of values that only one step reads, whether it waits for sums
     for (size_t i = 0; i < r.steps.size(); ++i) {
       const Step& step = p.steps[r.steps[i]];
-      const auto waits = [&](int b) { return sums_.count(b) > 0; };
-      const bool behind = std::any_of(step.in.begin(), step.in.end(), waits);
-      for (size_t k = 0; k < step.in.size(); ++k)
-        add(step.in[k], step.problem.in[k], r.walks[i].in[k], r.tiled[i], behind);
-      for (size_t k = 0; k < step.out.size(); ++k) {
-        add(step.out[k], step.problem.out[k], r.walks[i].out[k], r.tiled[i], false);
-        if (behind || fold_of_output(step.problem.back, k) != Fold::none) sums_.insert(step.out[k]);
+      const bool behind = waits_for_sums(step);
+      for (int b : step.in) {
+        const auto [known, first] = waits.emplace(b, behind);
+        if (!first) known->second = true;
       }
+      for (size_t k = 0; k < step.out.size(); ++k)
+        if (behind || fold_of_output(step.problem.back, k) != Fold::none) sums_.insert(step.out[k]);
+    }
+    for (size_t i = 0; i < r.steps.size(); ++i) {
+      const Step& step = p.steps[r.steps[i]];
+      const auto joins = [&](int b) { return r.local_of(b) && !waits.at(b); };  // never in memory
+      for (size_t k = 0; k < step.in.size(); ++k)
+        if (!joins(step.in[k])) add(step.in[k], step.problem.in[k], r.walks[i].in[k], r.tiled[i], waits_for_sums(step));
+      for (size_t k = 0; k < step.out.size(); ++k)
+        if (!joins(step.out[k])) add(step.out[k], step.problem.out[k], r.walks[i].out[k], r.tiled[i], false);
     }
   }
 
@@ -223,6 +232,10 @@ class Traffic {
     }
     bytes_ += static_cast<int64_t>(bytes_for(desc.dtype, places));
     run_ = std::min(run_, static_cast<int64_t>(bytes_for(desc.dtype, stride)));
+  }
+
+  bool waits_for_sums(const Step& step) const {
+    return std::any_of(step.in.begin(), step.in.end(), [&](int b) { return sums_.count(b) > 0; });
   }
 
   const Region& r_;

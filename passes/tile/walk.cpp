@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks of loops, products, softmax and dropout.
+// Walks of loops, products, softmax, dropout and gradients of poolings.
 #include "passes/tile/walk.hpp"
 
 #include <algorithm>
@@ -87,6 +87,23 @@ std::optional<Walk> matmul_walk(const Problem& p) {
   return walk;
 }
 
+/// Gradients of poolings: batch and channels are free, windows keep cells together.
+std::optional<Walk> pool_backward_walk(const Problem& p) {
+  const Dims& space = p.out[0].dims;
+  const int rank = space.size(), channel = p.attrs.is(Attr::data_format, "NXC") ? rank - 1 : 1;
+  Walk walk{space, std::vector<bool>(static_cast<size_t>(rank), false), {}, {}};
+  std::vector<int> axes(static_cast<size_t>(rank), -1);
+  for (int free : {0, channel}) {
+    walk.free[static_cast<size_t>(free)] = true;
+    axes[static_cast<size_t>(free)] = free;
+  }
+  for (const TensorDesc& t : p.in)
+    if (t.dims.size() != rank) return std::nullopt;
+  walk.in.assign(p.in.size(), axes);
+  walk.out.assign(p.out.size(), all_axes(rank));
+  return walk;
+}
+
 }  // namespace
 
 std::optional<Walk> walk_of(const Problem& problem) {
@@ -99,6 +116,8 @@ std::optional<Walk> walk_of(const Problem& problem) {
     case StepKind::softmax_backward: return softmax_walk(problem);
     case StepKind::matmul: return matmul_walk(problem);
     case StepKind::dropout: return dropout_walk(problem);
+    case StepKind::pool_backward:
+    case StepKind::max_pool_backward: return pool_backward_walk(problem);
     default: return std::nullopt;
   }
 }

@@ -92,13 +92,45 @@ TEST_F(TileSums, sums_that_nothing_waits_for_are_loops) {
   for (const Step& step : g.executable->program.steps) EXPECT_NE(step.problem.step, StepKind::tiles) << g.steps();
 }
 
-/// Its gradient is folded as it is made.
-TEST_F(TileSums, a_pooling_keeps_its_neighbours) {
-  const std::string wide = images(false), narrow = str("[2,32,32,", std::stoll(wide.substr(9)) / 2, "]");
-  const CompiledGraph g = compiled_graph(str("%10 = MaxPoolBackward(%0: f32", wide, ", %9: f32", narrow,
-                                             ") {strides=[2,2], kernel=[2,2], pads_begin=[0,0], pads_end=[0,0], ",
-                                             format(false), "; ", backward(wide, "f32")),
-                                         2);
+std::string behind_pooling(bool maximum, const std::string& wide, bool channel_last) {
+  const int64_t width = std::stoll(wide.substr(wide.rfind("64,") + 3)) / 2;
+  const std::string narrow = channel_last ? str("[2,32,", width, ",32]") : str("[2,32,32,", width, "]");
+  const std::string windows = str("strides=[2,2], kernel=[2,2], pads_begin=[0,0], pads_end=[0,0], ");
+  const std::string pool =
+      maximum ? str("MaxPoolBackward(%0: f32", wide, ", %9: f32", narrow, ") {", windows, format(channel_last))
+              : str("AvgPoolBackward(%9: f32", narrow, ") {exclude_pad=true, src_shape=", wide, ", ", windows,
+                    format(channel_last));
+  return str("%10 = ", pool, "; %1 = ReLUBackward(%0", maximum ? "" : str(": f32", wide),
+             ", %10); %2, %3: f32, %4: f32 = BatchNormTrainingBackward(%11: f32", wide,
+             ", %1, %12: f32[32], %13: f32[32], %14: f32[32]) {epsilon=0.01, ", format(channel_last));
+}
+
+/// It is made once, and stays in the caches until the sums are there.
+TEST_F(TileSums, the_gradient_of_a_pooling_never_reaches_memory) {
+  for (const bool maximum : {true, false}) {
+    const std::string text = behind_pooling(maximum, images(false), false);
+    const CompiledGraph g = compiled_graph(text, 2);
+    EXPECT_TRUE(is_tiled(g)) << g.steps();
+    EXPECT_LT(g.executable->program.arena_bytes, static_cast<size_t>(large_bytes()) / 4) << g.steps();
+    const Tensors expected = g.run();
+    EXPECT_EQ(g.difference(expected), "") << g.steps();
+    for (const int threads : {1, 3})
+      EXPECT_EQ(bit_difference(compiled_graph(text, threads).run(), expected), "") << threads << " threads";
+  }
+}
+
+TEST_F(TileSums, the_gradient_of_a_pooling_is_folded_as_it_is_made_where_channels_lie_beside_each_other) {
+  const CompiledGraph g = compiled_graph(behind_pooling(true, images(true), true), 2);
+  for (const Step& step : g.executable->program.steps) EXPECT_NE(step.problem.step, StepKind::tiles) << g.steps();
+  EXPECT_EQ(g.difference(g.run()), "") << g.steps();
+}
+
+/// Its result would have to wait for the tiles.
+TEST_F(TileSums, a_forward_pooling_keeps_its_neighbours) {
+  const CompiledGraph g = compiled_graph(
+      str(forward(images(false), false),
+          "; %7 = MaxPool(%6) {strides=[2,2], kernel=[2,2], pads_begin=[0,0], pads_end=[0,0], ", format(false)),
+      2);
   for (const Step& step : g.executable->program.steps) EXPECT_NE(step.problem.step, StepKind::tiles) << g.steps();
   EXPECT_EQ(g.difference(g.run()), "") << g.steps();
 }
