@@ -186,7 +186,7 @@ namespace {
 class Traffic {
  public:
   Traffic(const Program& p, const Region& r) : r_(r) {
-    std::map<int, bool> waits;  // of values that only one step reads, whether it waits for sums
+    std::map<int, bool> waits;  // of what is read, whether more than one step does or it waits for sums
     for (size_t i = 0; i < r.steps.size(); ++i) {
       const Step& step = p.steps[r.steps[i]];
       const bool behind = waits_for_sums(step);
@@ -201,23 +201,30 @@ class Traffic {
       const Step& step = p.steps[r.steps[i]];
       const auto joins = [&](int b) { return r.local_of(b) && !waits.at(b); };  // never in memory
       for (size_t k = 0; k < step.in.size(); ++k)
-        if (!joins(step.in[k])) add(step.in[k], step.problem.in[k], r.walks[i].in[k], r.tiled[i], waits_for_sums(step));
-      for (size_t k = 0; k < step.out.size(); ++k)
-        if (!joins(step.out[k])) add(step.out[k], step.problem.out[k], r.walks[i].out[k], r.tiled[i], false);
+        if (!joins(step.in[k]))
+          kept_bytes_ += add(step.in[k], step.problem.in[k], r.walks[i].in[k], r.tiled[i], waits_for_sums(step));
+      for (size_t k = 0; k < step.out.size(); ++k) {
+        if (joins(step.out[k])) continue;
+        const int64_t made = add(step.out[k], step.problem.out[k], r.walks[i].out[k], r.tiled[i], false);
+        if (waits.count(step.out[k])) kept_bytes_ += made;
+      }
     }
   }
 
   /// Of all tiles.
   int64_t bytes() const { return bytes_; }
+  /// The same without results that nobody here reads: they go past the caches.
+  int64_t kept_bytes() const { return kept_bytes_; }
   /// The shortest run of bytes that belongs to one index of the tile axis.
   int64_t run() const { return run_; }
   /// Whether some large tensor is read before there are sums and, by what waits for them, again.
   bool reads_again() const { return reads_again_; }
 
  private:
-  void add(int buffer, const TensorDesc& desc, const std::vector<int>& walked, const std::vector<int>& tiled,
-           bool behind) {
-    if (buffer == Step::kNoBuffer) return;
+  /// Bytes that were not known before.
+  int64_t add(int buffer, const TensorDesc& desc, const std::vector<int>& walked, const std::vector<int>& tiled,
+              bool behind) {
+    if (buffer == Step::kNoBuffer) return 0;
     int64_t places = 1, stride = 0;
     for (int d = 0; d < desc.dims.size(); ++d) {
       if (desc.strides[d] == 0) continue;
@@ -225,13 +232,15 @@ class Traffic {
       const int at = walked[static_cast<size_t>(d)];
       if (at >= 0 && tiled[static_cast<size_t>(at)] >= 0) stride = desc.strides[d];
     }
-    if (places <= r_.axes[0].extent) return;  // a number for each index
+    if (places <= r_.axes[0].extent) return 0;  // a number for each index
     if (!seen_.insert(buffer).second) {
       reads_again_ = reads_again_ || behind;
-      return;
+      return 0;
     }
-    bytes_ += static_cast<int64_t>(bytes_for(desc.dtype, places));
+    const auto bytes = static_cast<int64_t>(bytes_for(desc.dtype, places));
+    bytes_ += bytes;
     run_ = std::min(run_, static_cast<int64_t>(bytes_for(desc.dtype, stride)));
+    return bytes;
   }
 
   bool waits_for_sums(const Step& step) const {
@@ -240,7 +249,7 @@ class Traffic {
 
   const Region& r_;
   std::set<int> seen_, sums_;  // buffers: large ones; sums, and what is made of them
-  int64_t bytes_ = 0, run_ = INT64_MAX;
+  int64_t bytes_ = 0, kept_bytes_ = 0, run_ = INT64_MAX;
   bool reads_again_ = false;
 };
 
@@ -249,7 +258,7 @@ class Traffic {
 std::optional<std::vector<int64_t>> tiling_of_sums(const Program& program, const Region& region) {
   if (region.axes.size() != 1) return std::nullopt;
   const Traffic traffic(program, region);
-  const int64_t extent = region.axes[0].extent, each = traffic.bytes() / extent;
+  const int64_t extent = region.axes[0].extent, each = traffic.kept_bytes() / extent;
   if (!traffic.reads_again() || !leaves_the_caches(traffic.bytes()) || each == 0) return std::nullopt;
   // Streaming stores want tiles of whole cache lines.
   int64_t together = 1;
