@@ -187,7 +187,10 @@ RowsAtOnce row_streams(const Expr& expr, const Lanes& lanes, RowShape shape, int
 
 Lanes two_vectors(const Expr& expr, const Lanes& lanes, RowShape& shape, Isa isa) {
   const bool folds = std::ranges::any_of(shape.out, [](const RowOperand& o) { return o.fold != Fold::none; });
-  if (isa != Isa::avx512 || lanes.code.size() < kLeastOperations || reads_coordinates(expr) || folds) return lanes;
+  const bool half_lines =
+      shape.streaming && std::ranges::any_of(shape.out, [](const RowOperand& o) { return bits_of(o.dtype) == 16; });
+  if (isa != Isa::avx512 || reads_coordinates(expr) || folds) return lanes;
+  if (lanes.code.size() < kLeastOperations && !half_lines) return lanes;
   if (shape.vectors > 1 || shape.joined || shape.length % (2 * lanes_of(isa)) != 0) return lanes;
   shape.vectors = 2;
   for (RowOperand& o : shape.in)

@@ -43,8 +43,9 @@ class SideBySide {
   int count_ = 0;
 };
 
-/// `lanes`, which `expr` became, or code for two vectors of a row at once, operation by operation, where so much is
-/// computed that each would wait for itself: the processor looks only so far ahead. `shape` becomes that code's.
+/// `lanes`, which `expr` became, or code for two vectors of a row at once, operation by operation: where so much is
+/// computed that each would wait for itself, for the processor looks only so far ahead, and where two vectors of 16-bit
+/// results are a whole cache line that goes past the caches. `shape` becomes that code's.
 Lanes two_vectors(const Expr& expr, const Lanes& lanes, RowShape& shape, Isa isa);
 
 /// Some rows of a loop at once.
