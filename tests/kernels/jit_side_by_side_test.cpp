@@ -57,8 +57,9 @@ struct Shape {
   friend std::ostream& operator<<(std::ostream& to, const Shape& s) { return to << s.vectors << ", " << s.packed; }
 };
 
-Shape shape_of(const Problem& p, Isa isa) {
+Shape shape_of(const Problem& p, Isa isa, bool streaming = false) {
   jit::RowShape shape = jit::parts_of(p)[0].shape(0);
+  shape.streaming = streaming;
   const jit::Lanes code = jit::two_vectors(p.back, jit::expanded(p.back, p, isa), shape, isa);
   const auto packs = [](const jit::Lane& lane) { return lane.op == jit::LaneOp::pack; };
   return {shape.vectors, static_cast<int>(std::ranges::count_if(code.code, packs))};
@@ -83,6 +84,11 @@ TEST(jit_side_by_side, two_vectors_are_taken_where_much_is_computed_of_whole_pai
   EXPECT_EQ(shape_of(wide, Isa::avx512), (Shape{2, 0}));
   EXPECT_EQ(shape_of(narrow, Isa::avx2), (Shape{1, 0}));      // too few registers
   EXPECT_EQ(shape_of(chain(2), Isa::avx512), (Shape{1, 0}));  // the next vector is near enough
+  Problem short_narrow = chain(2);
+  short_narrow.out[0].dtype = Dtype::f16;
+  EXPECT_EQ(shape_of(short_narrow, Isa::avx512), (Shape{1, 0}));
+  EXPECT_EQ(shape_of(short_narrow, Isa::avx512, /*streaming=*/true), (Shape{2, 1}));  // one store of a whole line
+  EXPECT_EQ(shape_of(chain(2), Isa::avx512, /*streaming=*/true), (Shape{1, 0}));
   EXPECT_EQ(shape_of(odd, Isa::avx512), (Shape{1, 0}));
   EXPECT_EQ(shape_of(places, Isa::avx512), (Shape{1, 0}));
 }
