@@ -21,9 +21,9 @@ constexpr int64_t kRows = 32;               ///< products of fewer rows are slow
 constexpr int64_t kLine = 64, kLeastRun = 2048;  ///< bytes that follow each other, of tensors that tiles cut
 constexpr int64_t kManyTiles = 64;               ///< of work that is not computed twice in any case
 
-/// Of a processor: half of the last-level cache is for what other threads and programs have there.
+/// Of a processor: a quarter of the last-level cache is for what other threads and programs have there.
 int64_t cache_share() {
-  return static_cast<int64_t>(std::max(second_level_cache_bytes(), last_level_cache_share() / 2));
+  return static_cast<int64_t>(std::max(second_level_cache_bytes(), last_level_cache_share() / 4 * 3));
 }
 
 int64_t cache_bytes() { return static_cast<int64_t>(second_level_cache_bytes()); }
