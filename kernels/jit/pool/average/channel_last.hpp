@@ -25,10 +25,14 @@ struct AverageColumns : AveragePlan {
   explicit AverageColumns(const Problem& problem);
 
   bool backward;
-  /// Average: of each result of a plane, channels apart. Empty where that is `weight` for all.
+  /// Average: of results along x, for each kind of row. Empty where that is `weight` for all.
   std::vector<float> weights;
+  std::vector<int64_t> row_weights;  ///< where those of each row of results begin
   bool weighs_columns() const { return backward && (!same_along_x || weight != 1); }
   bool weighs_cells() const { return !backward && (!weights.empty() || weight != 1); }
+
+ private:
+  void add_weights();
 };
 
 /// Rows of windows over a row of cells.
@@ -155,6 +159,7 @@ class AverageLastPool {
   int64_t calls() const { return (p_.g.batch * p_.rows() + together_ - 1) / together_; }  ///< of a block
   void run(const RunArgs& args, const AverageLastKernel& kernel, const ColumnBlock& block, int64_t first, int64_t count,
            std::byte* scratch) const;
+  const float* weights_of(int64_t row, const ColumnBlock& block) const;
   void place_cells(const RunArgs& args, const ColumnBlock& block, int64_t row, const void** to) const;
 
   AverageColumns p_;

@@ -2,6 +2,7 @@
 // What fits averages column by column, their weights, and the walk over rows.
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "kernels/jit/flat/exceeds_cache.hpp"
 #include "kernels/jit/pool/average/channel_last.hpp"
@@ -18,17 +19,16 @@ constexpr int64_t kBlockElements = 1 << 15;  ///< of a row: some rows of windows
 constexpr int64_t kRowsTogether = 2;         ///< of cells, where all rows read as many windows: less to do for a column
 constexpr int64_t kColumnBytes = 1 << 15;    ///< sums of columns stay in the nearest cache
 constexpr int64_t kLeastPeriods = 8;         ///< of a block: columns over its border are summed twice
-constexpr int64_t kMostWeights = 1 << 20;
 
 /// Whether an average may be seen as a gradient: the distance between windows is a cell, and no window lies in the
 /// padding alone. Sums of integers are divided, so they have kernels of their own.
 bool mirrors(const Problem& problem) {
-  const PoolGeometry g = PoolPlan(problem).g;
+  const PoolGeometry g = pool_plan_geometry(problem, {});
+  if (g.maximum) return false;
   for (int i = 0; i < 3; ++i)
     if (g.strides[i] != 1 || g.pads_begin[i] > (g.kernel[i] - 1) * g.dilations[i]) return false;
   const bool sums = g.kernel[1] > 1 && g.kernel[2] > 1;  // else few taps are read as quickly where they lie
-  return sums && elements(g.dst) <= kMostWeights && !is_integer(problem.in[0].dtype) &&
-         !is_integer(problem.out[0].dtype);
+  return sums && !is_integer(problem.in[0].dtype) && !is_integer(problem.out[0].dtype);
 }
 
 }  // namespace
@@ -36,24 +36,16 @@ bool mirrors(const Problem& problem) {
 AverageColumns::AverageColumns(const Problem& problem)
     : AveragePlan(problem), backward(problem.step != StepKind::pool_forward) {
   if (backward) return;
-  if (!same_along_x || !same_along_rows) {
-    for (int64_t z = 0; z < g.dst[0]; ++z)
-      for (int64_t y = 0; y < g.dst[1]; ++y)
-        for (int64_t x = 0; x < g.dst[2]; ++x) {
-          const double divisor = g.divisor({z, y, x});
-          weights.push_back(divisor == 0 ? 0.0f : static_cast<float>(1.0 / divisor));
-        }
-    weight = 1;
-  }
+  if (!same_along_x || !same_along_rows) add_weights();
   same_along_x = same_along_rows = true;
-  for (size_t i = 0; i < g.kernel.size(); ++i) g.pads_begin[i] = span(static_cast<int>(i)) - 1 - g.pads_begin[i];
+  for (int i = 0; i < 3; ++i) g.pads_begin[i] = span(i) - 1 - g.pads_begin[i];
   std::swap(g.src, g.dst);
 }
 
 bool AverageLastPool::fits(const Problem& problem) {
+  if (problem.step == StepKind::pool_forward && !mirrors(problem)) return false;
   const AverageColumns p(problem);
   if (p.adaptive && p.g.dst[2] > p.g.src[2]) return false;
-  if (!p.backward && !mirrors(problem)) return false;
   return !p.maximum && p.channel_last && p.reach(2) <= kMostReach && p.g.strides[2] <= kMostPhases &&
          p.g.dst[2] <= INT32_MAX && p.back_in.size() + p.out.size() <= kMostOperands &&
          p.front_in.size() <= kMostOperands;
@@ -115,6 +107,21 @@ Status AverageLastPool::operator()(const RunArgs& args) const {
   return {};
 }
 
+void AverageColumns::add_weights() {
+  std::map<int64_t, int64_t> known;  // by what counts along z and y
+  for (int64_t z = 0; z < g.dst[0]; ++z)
+    for (int64_t y = 0; y < g.dst[1]; ++y) {
+      const int64_t counted = g.counted(0, z) * g.counted(1, y);
+      const auto [row, is_new] = known.emplace(counted, std::ssize(weights));
+      row_weights.push_back(row->second);
+      for (int64_t x = 0; is_new && x < g.dst[2]; ++x) {
+        const double divisor = g.divisor_of(counted * g.counted(2, x));
+        weights.push_back(divisor == 0 ? 0.0f : static_cast<float>(1.0 / divisor));
+      }
+    }
+  weight = 1;
+}
+
 AverageLastPool::Over AverageLastPool::over(int64_t row) const {
   Over over;
   for (const RowCover& c : p_.row_covers(row / p_.g.src[1], row % p_.g.src[1])) over.shared.push_back(c);
@@ -160,8 +167,7 @@ void AverageLastPool::run(const RunArgs& args, const AverageLastKernel& kernel, 
   for (int64_t k = 0; k < count; ++k) {
     auto* row = reinterpret_cast<AverageLastRow*>(scratch + k * AverageLastKernel::row_bytes(p_));
     *row = {place_windows(over.own[static_cast<size_t>(k)], first + k),
-            scratch + record_bytes_ + table_bytes_ + k * column_bytes_,
-            p_.weights.empty() ? nullptr : p_.weights.data() + (first + k) % p_.rows() * p_.g.src[2] + block.cell};
+            scratch + record_bytes_ + table_bytes_ + k * column_bytes_, weights_of(first + k, block)};
     place_cells(args, block, first + k, reinterpret_cast<const void**>(row + 1));
   }
   const AdaptiveCell* cells = p_.adaptive ? cells_.data() + block.cell : nullptr;
@@ -173,6 +179,12 @@ void AverageLastPool::run(const RunArgs& args, const AverageLastKernel& kernel, 
           .cell_count = block.cells,
           .cells = cells,
           .columns_before = cells != nullptr && *cells != AdaptiveCell::first ? 1 : 0});
+}
+
+/// Of the cells of a row of the block; null where they weigh the same.
+const float* AverageLastPool::weights_of(int64_t row, const ColumnBlock& block) const {
+  if (p_.weights.empty()) return nullptr;
+  return p_.weights.data() + p_.row_weights[static_cast<size_t>(row % p_.rows())] + block.cell;
 }
 
 void AverageLastPool::place_cells(const RunArgs& args, const ColumnBlock& block, int64_t row, const void** to) const {
