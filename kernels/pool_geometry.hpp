@@ -48,6 +48,8 @@ struct PoolGeometry {
   double divisor_of(int64_t counted) const;
   /// The same for the window at `o`; where it is 0, the window contributes nothing.
   double divisor(const Dims& o) const;
+  /// What is multiplied by instead; 0 where the window contributes nothing.
+  static float reciprocal(double divisor) { return divisor == 0 ? 0.0f : static_cast<float>(1 / divisor); }
 };
 
 /// `source_like` / `pooled_like`: dims of the bigger and of the smaller tensor in the user's axis order, with a batch.

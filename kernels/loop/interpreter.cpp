@@ -11,6 +11,7 @@
 #include "kernels/loop/pool_planes.hpp"
 #include "kernels/loop/row_program.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/round.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/threads.hpp"
 
@@ -66,7 +67,7 @@ class FoldingLoop {
     rows_ = space_;
     if (!rows_.empty()) rows_.back() = (space_.back() + RowProgram::kRun - 1) / RowProgram::kRun;
     plan_ = FoldPlan(problem_, rows_);
-    work_at_ = (plan_.scratch_bytes() + 63) / 64 * 64;
+    work_at_ = aligned(plan_.scratch_bytes());
   }
 
   size_t scratch_bytes() const {

@@ -9,6 +9,7 @@
 #include "kernels/onednn/shares.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/round.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/threads.hpp"
 
@@ -102,7 +103,7 @@ void copy_side(Layout layout, size_t ports, std::vector<TensorDesc>& tensors, st
     if (!is_floating(tensor.dtype) || whole == tensor) continue;
     if (constant_ports) *constant_ports &= ~(uint64_t{1} << port);
     copies.push_back({port, user, copy, bytes});
-    bytes += (bytes_for(Dtype::f32, elements(copy.dims)) + 63) / 64 * 64;
+    bytes += aligned(bytes_for(Dtype::f32, elements(copy.dims)));
     tensor = whole;
   }
 }

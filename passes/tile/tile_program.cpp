@@ -151,7 +151,7 @@ class Maker {
         return known.inner;
       }
     Buffer b{.role = port.written ? Buffer::Role::output : Buffer::Role::input,
-             .tensor = static_cast<uint64_t>(port.buffer),
+             .tensor = static_cast<uint64_t>(port.buffer),  // a tile's pairs name buffers of the program around
              .desc = logical_tensor(0, desc.dtype, desc.dims, desc.strides),
              .content = {}};
     // What is made between products is read soon.

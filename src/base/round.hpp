@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole numbers rounded up.
+// Whole numbers rounded up; cache lines.
 #pragma once
 
 #include <concepts>
@@ -28,5 +28,8 @@ template <std::integral T>
 constexpr T aligned(T bytes) {
   return rounded_up(bytes, static_cast<T>(kCacheLine));
 }
+
+/// Whether a cache line begins at the address.
+inline bool is_at_cache_line(const void* p) { return reinterpret_cast<uintptr_t>(p) % kCacheLine == 0; }
 
 }  // namespace partita

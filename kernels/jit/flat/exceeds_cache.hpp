@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "kernels/kernel.hpp"
 #include "kernels/problem.hpp"
 #include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/round.hpp"
 #include "src/base/shape.hpp"
 
 namespace partita::jit {
@@ -23,5 +25,8 @@ inline bool exceeds_cache(const Problem& problem) {
   }
   return leaves_the_caches(std::max(bytes, problem.result_bytes));
 }
+
+/// Whether all results begin at cache lines, so that whole ones may go past the caches.
+inline bool outputs_aligned(const RunArgs& args) { return std::ranges::all_of(args.out, is_at_cache_line); }
 
 }  // namespace partita::jit

@@ -96,13 +96,8 @@ class FlatLoop {
     });
   }
 
-  static bool aligned(const RunArgs& args) {
-    return std::all_of(args.out.begin(), args.out.end(),
-                       [](void* p) { return reinterpret_cast<uintptr_t>(p) % kCacheLine == 0; });
-  }
-
   void run(const Part& part, const RunArgs& args) const {
-    const FlatKernel& kernel = part.streaming && aligned(args) ? *part.streaming : *part.plain;
+    const FlatKernel& kernel = part.streaming && outputs_aligned(args) ? *part.streaming : *part.plain;
     const Dims& extents = part.flat.rows;
     const int axis = part.flat.last_axis();
     const int64_t run_length = coordinates_ ? 1 : extents[axis];

@@ -11,6 +11,7 @@
 #include "kernels/jit/code/frame.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/round.hpp"
 
 namespace partita::jit {
 namespace {
@@ -55,7 +56,7 @@ FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int i
     registers -= JoinedStores::registers(*this, types.size());
     joined_.emplace(static_cast<Emitter&>(*this), types, registers, r15d, rsp + static_cast<int>(8 * joined_at));
   }
-  const int spill_at = (static_cast<int>(slots) * 8 + 63) / 64 * 64;
+  const int spill_at = aligned(static_cast<int>(slots) * 8);
   Body body(*this, lanes, {0, registers, rsp + spill_at},
             [&](int operand) { return !shape.in[static_cast<size_t>(operand)].steps; });
 

@@ -111,7 +111,7 @@ class StridedLoop {
     if (empty_) return {};
     const int64_t tiles = elements(outer_) * rows_.count() * lengths_.count();
     const int64_t parts = threads();
-    const bool streams = streams_ && aligned(args);
+    const bool streams = streams_ && outputs_aligned(args);
     parallel_for(parts, tiles * rows_.whole * lengths_.whole * cost_ / parts, [&](int64_t begin, int64_t end) {
       // A part has its own scratch memory, whichever thread runs it.
       for (int64_t part = begin; part < end; ++part) {
@@ -147,7 +147,7 @@ class StridedLoop {
     int64_t row_bytes = 0;
     each_operand([&](Operand& o, bool) {
       // Not a power of two, so that the rows of a block do not meet in the caches.
-      o.pitch = (lengths_.whole * byte_size(o.tile_dtype) + kCacheLine - 1) / kCacheLine * kCacheLine + kCacheLine;
+      o.pitch = aligned(lengths_.whole * byte_size(o.tile_dtype)) + kCacheLine;
       if (has_tile(o)) row_bytes += o.pitch;
     });
     const int64_t fitting = kTileBytes / std::max<int64_t>(row_bytes, 1) / kLeastRows * kLeastRows;
@@ -180,11 +180,6 @@ class StridedLoop {
     if (in_[0].access == Access::direct) return in_[0].inner() == 1 && out_[0].access == Access::transposed;
     if (in_[0].access != Access::transposed || out_[0].access != Access::direct) return false;
     return !streams_ || (target_.isa == Isa::avx512 && byte_size(out_[0].desc.dtype) > 1);
-  }
-
-  static bool aligned(const RunArgs& args) {
-    return std::all_of(args.out.begin(), args.out.end(),
-                       [](void* p) { return reinterpret_cast<uintptr_t>(p) % kCacheLine == 0; });
   }
 
   void make_kernels() {

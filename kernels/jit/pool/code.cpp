@@ -8,6 +8,7 @@
 
 #include "kernels/jit/code/expand.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/round.hpp"
 
 namespace partita::jit {
 namespace {
@@ -62,7 +63,7 @@ void PoolCode::leave_frame() {
 
 PoolCode::Bodies PoolCode::bodies(const Problem& problem, const Room& room) {
   const auto never = [](int) { return false; };
-  const int spill_at = kept_vectors_at() + (kept_vectors_ * static_cast<int>(vector_bytes()) + 63) / 64 * 64;
+  const int spill_at = kept_vectors_at() + aligned(kept_vectors_ * static_cast<int>(vector_bytes()));
   Body front(*this, expanded_front(p_.front, problem, isa()), {room.taken, room.front_end, rsp + spill_at}, never);
   const int back_at = spill_at + front.spill_slots() * 64;
   Body back(*this, back_lanes(problem), {room.back_first, room.end, rsp + back_at}, never);

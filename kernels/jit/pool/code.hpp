@@ -9,6 +9,7 @@
 
 #include "kernels/jit/code/body.hpp"
 #include "kernels/jit/pool/plan.hpp"
+#include "src/base/round.hpp"
 
 namespace partita::jit {
 
@@ -162,7 +163,7 @@ class PoolCode : protected Emitter {
   };
   Bodies bodies(const Problem& problem, const Room& room);
   Lanes back_lanes(const Problem& problem);
-  int kept_vectors_at() const { return (static_cast<int>(steps_.size()) * 8 + 63) / 64 * 64; }
+  int kept_vectors_at() const { return aligned(static_cast<int>(steps_.size()) * 8); }
   Xbyak::Xmm holder(size_t k) const { return vec(value_end_ - most_held_ + static_cast<int>(k)); }
   void enter_frame(int bytes);
   void leave_frame();

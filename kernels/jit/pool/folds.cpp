@@ -6,6 +6,7 @@
 
 #include "kernels/jit/pool/walk.hpp"
 #include "kernels/loop/fold_plan.hpp"
+#include "src/base/round.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/threads.hpp"
 
@@ -46,7 +47,7 @@ PoolFolds::PoolFolds(const Problem& problem, const PoolPlan& plan, const Target&
   }
   if (!any()) return;
   const int64_t lanes = lanes_of(target.isa);
-  slot_ = channel_last_ ? (channels_ + lanes - 1) / lanes * lanes : lanes;
+  slot_ = channel_last_ ? rounded_up(channels_, lanes) : lanes;
   numbers_ = channel_last_ ? channels_ : 1;
   const int64_t outputs = std::ssize(outputs_);
   slots_ = {std::max(1, target.threads), aligned(slot_ * int64_t{sizeof(float)}) * outputs};

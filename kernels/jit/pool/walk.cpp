@@ -18,10 +18,6 @@ bool on_lines(std::initializer_list<int64_t> distances) {
   return std::ranges::all_of(distances, [](int64_t distance) { return distance % kCacheLine == 0; });
 }
 
-bool outputs_aligned(const RunArgs& args) {
-  return std::ranges::all_of(args.out, [](void* p) { return reinterpret_cast<uintptr_t>(p) % kCacheLine == 0; });
-}
-
 void end_streaming() { _mm_sfence(); }
 
 std::vector<int32_t> numbers(int64_t count) {

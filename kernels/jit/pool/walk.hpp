@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/jit/code/emitter.hpp"
+#include "kernels/jit/flat/exceeds_cache.hpp"
 #include "kernels/kernel.hpp"
 #include "src/base/round.hpp"
 
@@ -17,7 +18,6 @@ int64_t even_part(int64_t total, int64_t wanted);
 
 /// Whether all distances are whole cache lines.
 bool on_lines(std::initializer_list<int64_t> distances);
-bool outputs_aligned(const RunArgs& args);
 /// Makes what this thread stored past the caches visible to the others.
 void end_streaming();
 

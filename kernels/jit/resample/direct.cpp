@@ -107,9 +107,7 @@ ResampleDirect::Kernel ResampleDirect::make(Isa isa, size_t z_taps, size_t y_tap
 }
 
 Status ResampleDirect::operator()(const RunArgs& args) const {
-  const bool streaming = may_stream_ && std::all_of(args.out.begin(), args.out.end(), [](const void* p) {
-                           return reinterpret_cast<uintptr_t>(p) % kCacheLine == 0;
-                         });
+  const bool streaming = may_stream_ && outputs_aligned(args);
   const int64_t to_z = walk_.z.to(), to_y = walk_.y.to();
   parallel_for(walk_.outer * to_z * to_y, walk_.x.to() * walk_.channels, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row)

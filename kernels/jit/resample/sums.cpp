@@ -68,14 +68,11 @@ bool ResampleSums::may_stage() const {
 int64_t ResampleSums::staged_offset(size_t output) const {
   const YBlock& largest = blocks_.blocks.front();
   int64_t offset = 0;
-  for (size_t o = 0; o < output; ++o) offset += (staged_bytes(o, largest.end - largest.begin) + 63) / 64 * 64;
+  for (size_t o = 0; o < output; ++o) offset += aligned(staged_bytes(o, largest.end - largest.begin));
   return offset;
 }
 
-bool ResampleSums::streams(const RunArgs& args) const {
-  return may_stream_ && std::all_of(args.out.begin(), args.out.end(),
-                                    [](const void* p) { return reinterpret_cast<uintptr_t>(p) % kCacheLine == 0; });
-}
+bool ResampleSums::streams(const RunArgs& args) const { return may_stream_ && outputs_aligned(args); }
 
 void ResampleSums::make_kernels(Isa isa, size_t kind, size_t taps) {
   for (size_t done = 0; done == 0 || done < taps; done += kGroupedTaps) {

@@ -11,6 +11,7 @@
 #include "kernels/jit/rows/norm_parts.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/round.hpp"
 #include "src/base/shape.hpp"
 
 namespace partita::jit {
@@ -138,7 +139,7 @@ class GroupNorm {
  private:
   /// One f32 for each channel of a tile, `pieces` times.
   RowView numbers(int64_t pieces) {
-    const int64_t bytes = (plan_.width() * 4 + 63) / 64 * 64;
+    const int64_t bytes = aligned(plan_.width() * 4);
     RowView view = plan_.channel_lanes ? RowView{.lane = 4} : RowView{.steps = false, .row = 4};
     view.offset = static_cast<int64_t>(bytes_);
     view.block = pieces > 1 ? bytes : 0;

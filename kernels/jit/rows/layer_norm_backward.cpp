@@ -13,6 +13,7 @@
 #include "kernels/jit/rows/whole_rows.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/round.hpp"
 #include "src/base/shape.hpp"
 
 namespace partita::jit {
@@ -95,7 +96,7 @@ class LayerNormBackward {
     if (whole_) return {};
     return {std::min<int64_t>(plan_.threads, groups_), static_cast<int64_t>(sweeps_.scratches() * scratch_.bytes())};
   }
-  size_t group_bytes() const { return static_cast<size_t>((plan_.space.lanes * 4 + 63) / 64 * 64); }
+  size_t group_bytes() const { return static_cast<size_t>(aligned(plan_.space.lanes * 4)); }
   size_t group_offset(int64_t group) const { return static_cast<size_t>(group) * 2 * group_bytes(); }
 
   struct Normalised {

@@ -91,9 +91,8 @@ inline RowView first_block(RowView results) {
   return results;
 }
 
-/// Whether the distances between rows leave each at a cache line, where the first is; whether an address is at one.
+/// Whether the distances between rows leave each at a cache line, where the first is.
 bool at_cache_lines(const RowView& view);
-bool is_at_cache_line(const void* p);
 
 struct Tile {
   const RunArgs& args;

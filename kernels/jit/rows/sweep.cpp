@@ -31,8 +31,6 @@ bool at_cache_lines(const RowView& view) {
   return all;
 }
 
-bool is_at_cache_line(const void* p) { return reinterpret_cast<uintptr_t>(p) % kCacheLine == 0; }
-
 std::byte* Tile::address(const RowView& view, int64_t block) const {
   int64_t at = view.offset + block * view.block;
   if (view.from == RowView::From::scratch) return scratch + at;

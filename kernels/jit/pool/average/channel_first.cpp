@@ -18,6 +18,7 @@
 #include "kernels/jit/pool/channel_groups.hpp"
 #include "kernels/jit/pool/walk.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/round.hpp"
 
 namespace partita::jit {
 namespace {
@@ -61,7 +62,7 @@ AverageFirstKernel::AverageFirstKernel(Isa isa, const AveragePlan& plan, const P
   const int end = value_registers() -
                   (joins ? JoinedStores::registers(*this, p_.out.size()) : HeldFolds::registers(*this, p_.out, 1));
   const int taken = column_weight() + 1;
-  const int spill_at = (static_cast<int>(slots()) * 8 + 63) / 64 * 64;
+  const int spill_at = aligned(static_cast<int>(slots()) * 8);
   // Where registers are few, sums and cells share them, and each brings its constants anew.
   const int front_end = wide() ? taken + 2 * kLeastRegisters : end, back_first = wide() ? front_end : taken;
   Body front(*this, expanded_front(p_.front, problem, isa), {taken, front_end, rsp + spill_at}, never);

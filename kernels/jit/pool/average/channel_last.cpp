@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code of rows of cells: rdi call, r12 row, r13 rows left, rcx first channel of the vector, rsi operands of a row of
 // windows, r9 its weight, r10 rows of windows left, r8 cells left, r11 number of the next column, rbx columns left
-// before the first cell (adaptive windows: number of the cell), rax and rdx for a moment. The stack holds how far the
+// before the first cell (adaptive windows: number of the cell), rax and rdx for a moment; where two rows of cells are
+// made in straight code, kWindow and kColumn instead of the rows' and windows' registers. The stack holds how far the
 // operands of the cells and of the windows have come, and where in their scratch memory the rows have the last columns'
 // sums, newest first. Sums of columns are made where the first cell needs them: so loads, sums and stores take turns
 // all the time, and what is written past the caches drains while the next cells are computed.
@@ -18,6 +19,7 @@
 #include "kernels/jit/pool/walk.hpp"
 #include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/round.hpp"
 #include "src/base/threads.hpp"
 
 namespace partita::jit {
@@ -38,8 +40,7 @@ int64_t columns_before(const AverageColumns& p) { return p.lead() == 0 ? p.reach
 }  // namespace
 
 int64_t AverageLastKernel::column_bytes(Isa isa, const AverageColumns& plan) {
-  const int64_t lanes = lanes_of(isa);
-  return (plan.g.channels + lanes - 1) / lanes * lanes * 4;
+  return rounded_up(plan.g.channels, lanes_of(isa)) * 4;
 }
 
 AverageLastKernel::AverageLastKernel(Isa isa, const AverageColumns& plan, const Problem& problem, int64_t rows,
@@ -55,7 +56,7 @@ AverageLastKernel::AverageLastKernel(Isa isa, const AverageColumns& plan, const 
       column_bytes_(column_bytes(isa, plan)) {
   const auto never = [](int) { return false; };
   const int taken = column_weight() + 1, middle = taken + (wide() ? 2 * kLeastRegisters : kLeastRegisters);
-  const int spill_at = (static_cast<int>(rows_slot() + 1) * 8 + 63) / 64 * 64;
+  const int spill_at = aligned(static_cast<int>(rows_slot() + 1) * 8);
   Body front(*this, expanded_front(p_.front, problem, isa), {taken, middle, rsp + spill_at}, never);
   const int back_at = spill_at + front.spill_slots() * 64;
   Body back(*this, expanded(p_.back, problem, isa), {middle, value_registers(), rsp + back_at}, never);
@@ -97,33 +98,40 @@ void AverageLastKernel::emit_slots() {
   if (p_.same_along_x && p_.weights.empty()) vbroadcastss(vec(column_weight()), dword[rax]);
 }
 
-/// For all channels of a cell or column: shared(vectors, channels of the last one), then group(the same) for each row.
-template <class Shared, class Group>
-void AverageLastKernel::emit_rows(const Shared& shared, const Group& group) {
+/// For all channels of a cell or column: start(vectors, channels of the last one), then row(the same) for each row.
+template <class Start, class Row>
+void AverageLastKernel::emit_rows(const Start& start, const Row& row) {
   emit_channel_groups(*this, p_.g.channels, together_, lanes(), [&](int vectors, int last) {
-    shared(vectors, last);
-    Xbyak::Label row;
+    start(vectors, last);
+    Xbyak::Label next;
     mov(r12, ptr[rdi + offsetof(AverageLastCall, rows)]);
     mov(r13, ptr[rdi + offsetof(AverageLastCall, row_count)]);
-    L(row);
-    group(vectors, last);
+    L(next);
+    row(vectors, last);
     add(r12, static_cast<uint32_t>(row_bytes(p_)));
     dec(r13);
-    jnz(row, T_NEAR);
+    jnz(next, T_NEAR);
   });
+}
+
+/// The same with the newest column's sums, made before row().
+template <class Row>
+void AverageLastKernel::emit_summed_rows(Body& front, const Row& row) {
+  emit_rows([&](int vectors, int last) { emit_shared(front, vectors, last); },
+            [&](int vectors, int last) {
+              emit_sums(front, vectors, last);
+              row(vectors, last);
+            });
 }
 
 /// Each phase is a cell of a period; the first cell that sees a new column makes its sum.
 void AverageLastKernel::emit_cells(Body& front, Body& back) {
   if (p_.adaptive) return emit_adaptive_cells(front, back);
-  const auto none = [](int, int) {};
-  const auto shared = [&](int vectors, int last) { emit_shared(front, vectors, last); };
-  const auto sums = [&](int vectors, int last) { emit_sums(front, vectors, last); };
   if (columns_before(p_) > 0) {
     Xbyak::Label before;
     mov(ebx, static_cast<uint32_t>(columns_before(p_)));
     L(before);
-    emit_column([&] { emit_rows(shared, sums); }, [] {});
+    emit_column([&] { emit_summed_rows(front, [](int, int) {}); }, [] {});
     dec(ebx);
     jnz(before, T_NEAR);
   }
@@ -138,15 +146,13 @@ void AverageLastKernel::emit_cells(Body& front, Body& back) {
   align(16);
   L(period);
   for (int64_t phase = 0; phase < p_.g.strides[2]; ++phase) {
-    const auto cell = [&](int vectors, int last) { emit_cell(back, columns_over(phase), vectors, last, false); };
-    const auto made = [&](int vectors, int last) {
-      sums(vectors, last);
-      emit_cell(back, columns_over(phase), vectors, last, true);
+    const auto cell = [&](bool made) {
+      return [&, made](int vectors, int last) { emit_cell(back, columns_over(phase), vectors, last, made); };
     };
     if ((p_.lead() + phase) % p_.g.strides[2] == 0)
-      emit_column([&] { emit_rows(shared, made); }, [&] { emit_rows(none, cell); });
+      emit_column([&] { emit_summed_rows(front, cell(true)); }, [&] { emit_rows(cell(false)); });
     else
-      emit_rows(none, cell);
+      emit_rows(cell(false));
     next_cell();
     dec(r8);
     jz(done, T_NEAR);
@@ -160,9 +166,8 @@ void AverageLastKernel::emit_cells(Body& front, Body& back) {
 bool AverageLastKernel::packs() const {
   const PoolOperand& o = p_.out[0];
   const bool narrow = o.dtype == Dtype::bf16 || o.dtype == Dtype::f16;
-  const bool on_lines =
-      std::ranges::all_of(std::array{o.offset, o.n, o.z, o.y, o.x}, [&](int64_t at) { return at % kCacheLine == 0; });
-  return wide() && narrow && p_.out.size() == 1 && o.fold == Fold::none && (on_lines || !streaming_);
+  const bool whole_lines = !streaming_ || on_lines({o.offset, o.n, o.z, o.y, o.x});
+  return wide() && narrow && p_.out.size() == 1 && o.fold == Fold::none && whole_lines;
 }
 
 /// Whether there is code of its own for two rows of cells that have one row of windows each for themselves.
@@ -210,9 +215,7 @@ void AverageLastKernel::emit_pairs(Body& front, Body& back) {
           row_ = kEachRow;
         });
       },
-      [&] {
-        emit_rows([](int, int) {}, [&](int vectors, int last) { emit_cell(back, columns, vectors, last, false); });
-      });
+      [&] { emit_rows([&](int vectors, int last) { emit_cell(back, columns, vectors, last, false); }); });
   next_cell();
   dec(r8);
   jnz(cell, T_NEAR);
@@ -260,12 +263,7 @@ void AverageLastKernel::emit_adaptive_cells(Body& front, Body& back) {
   xor_(ebx, ebx);
   cmp(qword[rdi + offsetof(AverageLastCall, columns_before)], 0);
   je(cell, T_NEAR);
-  emit_column(
-      [&] {
-        emit_rows([&](int vectors, int last) { emit_shared(front, vectors, last); },
-                  [&](int vectors, int last) { emit_sums(front, vectors, last); });
-      },
-      [] {});
+  emit_column([&] { emit_summed_rows(front, [](int, int) {}); }, [] {});
   align(16);
   L(cell);
   mov(rax, ptr[rdi + offsetof(AverageLastCall, cells)]);
@@ -293,15 +291,11 @@ void AverageLastKernel::emit_adaptive_cells(Body& front, Body& back) {
 
 void AverageLastKernel::emit_adaptive_cell(Body& front, Body& back, AdaptiveCell kind) {
   const bool made = kind != AdaptiveCell::inside;
-  emit_rows(
-      [&](int vectors, int last) {
-        if (made) emit_shared(front, vectors, last);
-      },
-      [&](int vectors, int last) {
-        if (made) emit_sums(front, vectors, last);
-        const std::vector<int64_t> both = {0, 1}, alone = {0};
-        emit_cell(back, kind == AdaptiveCell::shared ? both : alone, vectors, last, made);
-      });
+  const auto cell = [&](int vectors, int last) {
+    const std::vector<int64_t> both = {0, 1}, alone = {0};
+    emit_cell(back, kind == AdaptiveCell::shared ? both : alone, vectors, last, made);
+  };
+  made ? emit_summed_rows(front, cell) : emit_rows(cell);
 }
 
 void AverageLastKernel::next_cell() {
@@ -340,12 +334,11 @@ void AverageLastKernel::emit_column(const There& there, const Absent& absent) {
 }
 
 void AverageLastKernel::emit_zeros() {
-  emit_rows([](int, int) {},
-            [&](int vectors, int) {
-              broadcast_bits(vec(0), 0);
-              const Xbyak::RegExp to = column_at(0);
-              for (int v = 0; v < vectors; ++v) vmovups(ptr[to + v * vector_bytes()], vec(0));
-            });
+  emit_rows([&](int vectors, int) {
+    broadcast_bits(vec(0), 0);
+    const Xbyak::RegExp to = column_at(0);
+    for (int v = 0; v < vectors; ++v) vmovups(ptr[to + v * vector_bytes()], vec(0));
+  });
 }
 
 Xbyak::RegExp AverageLastKernel::row_at() const { return r12 + static_cast<int>(std::max(0, row_) * row_bytes(p_)); }
@@ -462,6 +455,7 @@ void AverageLastKernel::emit_cell(Body& back, const std::vector<int64_t>& column
   }
   const bool one = p_.back_in.size() + p_.out.size() == 1;  // then its address is the same for all vectors
   if (one) to_cell(0);
+  const int whole = last == lanes() ? vectors : vectors - 1, paired = packs_ ? whole / 2 * 2 : 0;
   for (int v = 0; v < vectors; ++v) {
     const int count = v + 1 == vectors ? last : lanes();
     if (!started) broadcast_bits(vec(sums_ + v), 0);
@@ -482,13 +476,11 @@ void AverageLastKernel::emit_cell(Body& back, const std::vector<int64_t>& column
       const auto to = rdx + rcx * each + v * lanes() * each;
       if (!one) to_cell(p_.back_in.size() + k);
       if (o.fold != Fold::none) return fold_to_slot(value, o.fold, to, count);
-      if (packs_ && (v % 2 == 1 || v + 1 < vectors - (last < lanes()))) {
+      if (v < paired) {
         const Xmm first = vec(sums_ + v / 2 * 2);  // the expression has read it
         if (v % 2 == 0) return vmovaps(first, value);
-        if (count == lanes()) {
-          compute({.op = LaneOp::pack, .imm = static_cast<int32_t>(o.dtype)}, first, first, value, first);
-          return store_words(first, to - lanes() * each, 2 * lanes(), streaming_);
-        }
+        compute({.op = LaneOp::pack, .imm = static_cast<int32_t>(o.dtype)}, first, first, value, first);
+        return store_words(first, to - lanes() * each, 2 * lanes(), streaming_);
       }
       store(value, o.dtype, lane.flag, to, count, streaming_ && count == lanes());
     };
@@ -499,7 +491,6 @@ void AverageLastKernel::emit_cell(Body& back, const std::vector<int64_t>& column
 /// Of the rows of windows over a row of cells only the last one comes from memory.
 void AverageLastKernel::emit_prefetches(int vectors) {
   for (size_t k = 0; k < p_.front_in.size(); ++k) {
-    if (operand(p_.front_in[k]).c == 0) continue;
     to_windows(k, 1);
     prefetch_windows(k, rdx, vectors);
   }

@@ -77,8 +77,14 @@ class AverageLastKernel : private Emitter {
   enum class Sum : uint8_t { first, more, behind_shared };
   static constexpr int kEachRow = -1;
   void emit_slots();
-  template <class Shared, class Group>
-  void emit_rows(const Shared& shared, const Group& group);
+  template <class Start, class Row>
+  void emit_rows(const Start& start, const Row& row);
+  template <class Row>
+  void emit_rows(const Row& row) {
+    emit_rows([](int, int) {}, row);
+  }
+  template <class Row>
+  void emit_summed_rows(Body& front, const Row& row);
   void emit_cells(Body& front, Body& back);
   void emit_adaptive_cells(Body& front, Body& back);
   void emit_adaptive_cell(Body& front, Body& back, AdaptiveCell kind);
@@ -154,8 +160,7 @@ class AverageLastPool {
     std::array<Windows, 2> own;
     size_t count() const { return shared.covers.size() + own[0].covers.size() + own[1].covers.size(); }
   };
-  Over over(int64_t row) const;
-  Over over_two(int64_t row) const;
+  static Over over_both(const Windows& first, const Windows& second, bool one_image);
   int64_t calls() const { return (p_.g.batch * p_.rows() + together_ - 1) / together_; }  ///< of a block
   void run(const RunArgs& args, const AverageLastKernel& kernel, const ColumnBlock& block, int64_t first, int64_t count,
            std::byte* scratch) const;

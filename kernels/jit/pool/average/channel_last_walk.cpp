@@ -42,6 +42,19 @@ AverageColumns::AverageColumns(const Problem& problem)
   std::swap(g.src, g.dst);
 }
 
+void AverageColumns::add_weights() {
+  std::map<int64_t, int64_t> known;  // by what counts along z and y
+  for (int64_t z = 0; z < g.dst[0]; ++z)
+    for (int64_t y = 0; y < g.dst[1]; ++y) {
+      const int64_t counted = g.counted(0, z) * g.counted(1, y);
+      const auto [row, is_new] = known.emplace(counted, std::ssize(weights));
+      row_weights.push_back(row->second);
+      for (int64_t x = 0; is_new && x < g.dst[2]; ++x)
+        weights.push_back(PoolGeometry::reciprocal(g.divisor_of(counted * g.counted(2, x))));
+    }
+  weight = 1;
+}
+
 bool AverageLastPool::fits(const Problem& problem) {
   if (problem.step == StepKind::pool_forward && !mirrors(problem)) return false;
   const AverageColumns p(problem);
@@ -65,13 +78,18 @@ AverageLastPool::AverageLastPool(const Problem& problem, const Target& target)
   }
   column_bytes_ = AverageLastKernel::column_scratch_bytes(target.isa, p_);
   together_ = g.strides[1] > 1 ? 1 : std::clamp<int64_t>(kColumnBytes / column_bytes_, 1, kRowsTogether);
-  size_t windows = 0;
-  for (int64_t row = 0; row < p_.rows(); ++row) {
-    alone_.push_back(over(row));
-    if (together_ > 1) pairs_.push_back(over_two(row));
-    for (const auto* list : {&alone_, &pairs_})
-      if (!list->empty()) windows = std::max(windows, list->back().count());
+  const int64_t rows = p_.rows();
+  for (int64_t row = 0; row < rows; ++row) {
+    Windows& over = alone_.emplace_back().shared;
+    for (const RowCover& c : p_.row_covers(row / g.src[1], row % g.src[1])) over.push_back(c);
   }
+  for (int64_t row = 0; together_ > 1 && row < rows; ++row) {
+    const auto first = static_cast<size_t>(row), second = static_cast<size_t>((row + 1) % rows);
+    pairs_.push_back(over_both(alone_[first].shared, alone_[second].shared, row + 1 < rows));
+  }
+  size_t windows = 0;
+  for (const auto* list : {&alone_, &pairs_})
+    for (const Over& over : *list) windows = std::max(windows, over.count());
   record_bytes_ = aligned(together_ * AverageLastKernel::row_bytes(p_));
   table_bytes_ = aligned(static_cast<int64_t>(windows * p_.front_in.size() * sizeof(void*)));
   scratch_ = {threads_, record_bytes_ + table_bytes_ + together_ * column_bytes_};
@@ -107,45 +125,17 @@ Status AverageLastPool::operator()(const RunArgs& args) const {
   return {};
 }
 
-void AverageColumns::add_weights() {
-  std::map<int64_t, int64_t> known;  // by what counts along z and y
-  for (int64_t z = 0; z < g.dst[0]; ++z)
-    for (int64_t y = 0; y < g.dst[1]; ++y) {
-      const int64_t counted = g.counted(0, z) * g.counted(1, y);
-      const auto [row, is_new] = known.emplace(counted, std::ssize(weights));
-      row_weights.push_back(row->second);
-      for (int64_t x = 0; is_new && x < g.dst[2]; ++x) {
-        const double divisor = g.divisor_of(counted * g.counted(2, x));
-        weights.push_back(divisor == 0 ? 0.0f : static_cast<float>(1.0 / divisor));
-      }
-    }
-  weight = 1;
-}
-
-AverageLastPool::Over AverageLastPool::over(int64_t row) const {
-  Over over;
-  for (const RowCover& c : p_.row_covers(row / p_.g.src[1], row % p_.g.src[1])) over.shared.push_back(c);
-  return over;
-}
-
-/// The second row may be the first one of the next image, which has windows of its own.
-AverageLastPool::Over AverageLastPool::over_two(int64_t row) const {
-  const bool next_image = row + 1 == p_.rows();
-  const Windows first = over(row).shared, second = over(next_image ? 0 : row + 1).shared;
-  Over both;
-  const auto share = [&](const Windows& windows, const Windows& others, Windows& own) {
-    for (const RowCover& c : windows.covers) {
-      const bool shared = !next_image && std::ranges::any_of(others.covers, [&](const RowCover& other) {
-        return other.z == c.z && other.y == c.y;
-      });
-      if (!shared)
-        own.push_back(c);
-      else if (&own == &both.own[0])
-        both.shared.push_back(c);
-    }
+/// Of two rows; those of different images share nothing.
+AverageLastPool::Over AverageLastPool::over_both(const Windows& first, const Windows& second, bool one_image) {
+  const auto has = [&](const Windows& windows, const RowCover& cover) {
+    return one_image && std::ranges::any_of(windows.covers, [&](const RowCover& other) {
+             return other.z == cover.z && other.y == cover.y;
+           });
   };
-  share(first, second, both.own[0]);
-  share(second, first, both.own[1]);
+  Over both;
+  for (const RowCover& c : first.covers) (has(second, c) ? both.shared : both.own[0]).push_back(c);
+  for (const RowCover& c : second.covers)
+    if (!has(first, c)) both.own[1].push_back(c);
   return both;
 }
 

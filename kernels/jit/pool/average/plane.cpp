@@ -17,6 +17,7 @@
 #include "kernels/jit/pool/channel_groups.hpp"
 #include "kernels/jit/pool/walk.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/round.hpp"
 
 namespace partita::jit {
 
@@ -52,7 +53,7 @@ AveragePlaneKernel::AveragePlaneKernel(Isa isa, const AveragePlanes& planes, con
   const bool joins = stores == Stores::joined;
   const int end = value_registers() -
                   (joins ? JoinedStores::registers(*this, p_.out.size()) : HeldFolds::registers(*this, p_.out, 1));
-  const int spill_at = (static_cast<int>(slots()) * 8 + 63) / 64 * 64;
+  const int spill_at = aligned(static_cast<int>(slots()) * 8);
   const int front_first = together_ + kKept, front_end = wide() ? front_first + 2 * kLeastRegisters : end;
   const int back_first = wide() ? front_end : together_;
   Body front(*this, expanded_front(p_.front, problem, isa), {front_first, front_end, rsp + spill_at}, repeats);

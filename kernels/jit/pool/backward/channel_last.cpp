@@ -13,6 +13,7 @@
 
 #include "kernels/jit/flat/exceeds_cache.hpp"
 #include "kernels/jit/pool/walk.hpp"
+#include "src/base/round.hpp"
 #include "src/base/threads.hpp"
 
 namespace partita::jit {
@@ -43,7 +44,7 @@ ChannelLastPool::ChannelLastPool(const Problem& problem, const Target& target)
       join_source_(p_.maximum && stages_.joinable_source()),
       join_cells_(stages_.joinable_cells()) {
   const int64_t lanes = lanes_of(isa_);
-  pitch_ = (p_.g.channels + lanes - 1) / lanes * lanes * 4;
+  pitch_ = rounded_up(p_.g.channels, lanes) * 4;
   const int64_t period = p_.g.strides[2] * p_.g.channels;
   for (const ColumnBlock& columns : p_.column_blocks(
            p_.g.strides[2] *

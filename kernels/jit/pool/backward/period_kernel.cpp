@@ -8,6 +8,7 @@
 
 #include "kernels/jit/pool/channel_groups.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/round.hpp"
 
 namespace partita::jit {
 namespace {
@@ -55,7 +56,7 @@ size_t PeriodKernel::streams_of(const PoolPlan& p) {
 
 int64_t PeriodKernel::window_bytes(const PoolPlan& p, Isa isa) {
   const int64_t lanes = lanes_of(isa);
-  return (p.g.channels + lanes - 1) / lanes * lanes * 8;
+  return rounded_up(p.g.channels, lanes) * 8;
 }
 
 PeriodKernel::PeriodKernel(Isa isa, const PoolPlan& plan, const Problem& problem, const PeriodPart& rows,

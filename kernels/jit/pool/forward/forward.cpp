@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "kernels/jit/code/run_of.hpp"
+#include "kernels/jit/flat/exceeds_cache.hpp"
 #include "kernels/jit/pool/average/channel_last.hpp"
 #include "kernels/jit/pool/average/plane.hpp"
 #include "kernels/jit/pool/forward/global.hpp"
@@ -41,8 +42,7 @@ class PoolForward {
   size_t scratch_bytes() const { return scratch_.bytes(); }
 
   Status operator()(const RunArgs& args) const {
-    bool streaming = plan_.may_stream;
-    for (void* out : args.out) streaming = streaming && reinterpret_cast<uintptr_t>(out) % kCacheLine == 0;
+    const bool streaming = plan_.may_stream && outputs_aligned(args);
     const int64_t units = plan_.units();
     const auto part = [&](int64_t begin, int64_t end, int number) {
       const Work work{args, scratch_.share<float>(args.scratch, number), streaming};

@@ -152,7 +152,7 @@ void ForwardPlan::plan_numbers() {
     empty = empty || divisor == 0;
     if (g.maximum) return divisor == 0 ? p.lowest : -std::numeric_limits<float>::infinity();
     if (p.divides) return divisor == 0 ? 1.0f : static_cast<float>(divisor);
-    return divisor == 0 ? 0.0f : static_cast<float>(1 / divisor);
+    return PoolGeometry::reciprocal(divisor);
   };
   // A divisor that is given belongs to the rows.
   for (int64_t x = 0; x < g.dst[2]; ++x) x_numbers.push_back(number(static_cast<double>(g.counted(2, x))));

@@ -10,6 +10,7 @@
 #include "kernels/transplant.hpp"
 #include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/round.hpp"
 
 namespace partita::jit {
 namespace {
@@ -30,7 +31,7 @@ PoolStencil::PoolStencil(Isa isa, const Lanes& lanes, const StencilShape& shape)
       temporaries_(value_registers() - kTemporaries - (wide() && shape.every_second ? kIndices : 0)),
       sums_(temporaries_ - (together_ > 1 ? together_ : 0)) {
   const RowShape& rows = shape.rows;
-  const int spill_at = (static_cast<int>(rows.in.size() + rows.out.size()) * 8 + 63) / 64 * 64;
+  const int spill_at = aligned(static_cast<int>(rows.in.size() + rows.out.size()) * 8);
   Body body(*this, lanes, {0, sums_, rsp + spill_at},
             [&](int operand) { return !rows.in[static_cast<size_t>(operand)].steps; });
 

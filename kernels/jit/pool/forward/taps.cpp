@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "kernels/jit/flat/exceeds_cache.hpp"
 #include "src/base/round.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/threads.hpp"
@@ -126,8 +127,7 @@ ExprBuilder::Value TapPool::finished(ExprBuilder b, ExprBuilder::Value value, in
 
 Status TapPool::operator()(const RunArgs& args) const {
   const PoolGeometry& g = p_.g;
-  bool streaming = may_stream_;
-  for (void* out : args.out) streaming = streaming && reinterpret_cast<uintptr_t>(out) % kCacheLine == 0;
+  const bool streaming = may_stream_ && outputs_aligned(args);
   const int64_t cost = g.dst[2] * g.channels * elements(g.kernel);
   parallel_for(g.batch * g.dst[0] * g.dst[1], cost, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ways from indices to a gradient. Indices of a pooling name cells near their windows: then every cell gathers what
-// names it (channel_gather.hpp, plane_gather.hpp), in one pass over memory; where windows seem to cover every
-// cell once, or to be one cell longer than their stride, as gradients of such poolings do (pool/backward/window.hpp,
-// pool/backward/plane_period.hpp). Indices may name any cell, though: what the gather does not find shows in its count, and then
-// gradients are scattered (scatter.hpp), which also tells which index is wrong.
+// names it (channel_gather.hpp, plane_gather.hpp), in one pass over memory; where windows seem to cover every cell
+// once, or to be one cell longer than their stride, as gradients of such poolings do (pool/backward/window.hpp,
+// pool/backward/plane_period.hpp). Indices may name any cell, though: what the gather does not find shows in its count,
+// and then gradients are scattered (scatter.hpp), which also tells which index is wrong.
 #include "kernels/jit/pool/indices/from_indices.hpp"
 
 #include <algorithm>

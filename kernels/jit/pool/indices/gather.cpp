@@ -15,6 +15,7 @@
 #include "kernels/jit/flat/flat_kernel.hpp"
 #include "kernels/jit/pool/channel_groups.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/round.hpp"
 
 namespace partita::jit {
 namespace {
@@ -35,7 +36,7 @@ GatherKernel::GatherKernel(Isa isa, const GatherShape& shape) : Emitter(isa), sh
   const int middle = taken + (wide() ? 2 * kLeastRegisters : kLeastRegisters);
   const auto never = [](int) { return false; };
   const size_t slots = shape.back_in.size() + shape.out.size() + shape.front_in.size();
-  const int spill_at = (static_cast<int>(slots) * 8 + 63) / 64 * 64;
+  const int spill_at = aligned(static_cast<int>(slots) * 8);
   Body front(*this, shape.front, {taken, middle, rsp + spill_at}, never);
   const int back_at = spill_at + front.spill_slots() * 64;
   Body back(*this, shape.back, {middle, value_registers(), rsp + back_at}, never);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Maximum pooling with indices, tile by tile: rows of the source are prepared as f32 with margins of the lowest value,
-// the search (pool/backward/winner.hpp) gives each window's maximum and the place of its cell relative to the window, the back
-// expression stores the maxima, and places become indices.
+// the search (pool/backward/winner.hpp) gives each window's maximum and the place of its cell relative to the window,
+// the back expression stores the maxima, and places become indices.
 #include "kernels/jit/pool/indices/indices.hpp"
 
 #include <algorithm>
