@@ -11,6 +11,7 @@
 #include "kernels/jit/pool/backward/channel_last.hpp"
 #include "kernels/jit/pool/backward/period.hpp"
 #include "kernels/jit/pool/backward/plane_period.hpp"
+#include "kernels/jit/pool/backward/whole_plane.hpp"
 #include "kernels/jit/pool/backward/window.hpp"
 #include "kernels/jit/pool/folds.hpp"
 #include "kernels/jit/rows/global_maximum.hpp"
@@ -65,6 +66,7 @@ const char* refuse_pool_backward(const Problem& p, const Target& target) {
 
 Result<Run> make_pool_backward(const Problem& problem, const Target& target) {
   const bool global = refuse_global_maximum(problem, target) == nullptr;
+  if (global && WholePlanePool::fits(problem, target)) return run_of<WholePlanePool>(problem, target);
   if (global && !WindowPool::fits_halves(problem, target)) return make_global_maximum(problem, target);
   if (WindowPool::fits(problem, target)) return run_of<WindowPool>(problem, target);
   if (PlanePeriodPool::fits(problem, target)) return run_of<PlanePeriodPool>(problem, target);

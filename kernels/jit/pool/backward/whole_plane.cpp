@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which gradients fit, and the walks over planes.
+#include "kernels/jit/pool/backward/whole_plane.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/jit/pool/walk.hpp"
+#include "src/base/dtype.hpp"
+#include "src/base/shape.hpp"
+#include "src/base/threads.hpp"
+
+namespace partita::jit {
+namespace {
+
+constexpr size_t kGradientPort = 1;
+constexpr int64_t kMostNumbers = 1 << 16;  ///< of cells that integers of the elements' size count
+
+int64_t element_bytes(const PoolPlan& p) { return bits_of(p.in[0].dtype) / 8; }
+
+/// Cells follow each other, `distance` bytes apart.
+bool has_even_cells(const PoolPlan& p, const PoolOperand& o, int64_t distance) {
+  const Dims& src = p.g.src;
+  return (src[2] == 1 || o.x == distance) && (src[1] == 1 || o.y == src[2] * distance) &&
+         (src[0] == 1 || o.z == src[1] * src[2] * distance);
+}
+
+/// Channel-first: planes of `cells` cells follow each other, of all examples.
+bool has_even_planes(const PoolPlan& p, const PoolOperand& o, int64_t cells) {
+  const int64_t plane = cells * element_bytes(p);
+  return (p.g.channels == 1 || o.c == plane) && (p.g.batch == 1 || o.n == p.g.channels * plane);
+}
+
+/// Bytes from cell to cell.
+int64_t cell_step(const PoolPlan& p, const PoolOperand& o) {
+  for (int i : {2, 1, 0})
+    if (p.g.src[i] > 1) return i == 2 ? o.x : i == 1 ? o.y : o.z;
+  return 0;
+}
+
+}  // namespace
+
+bool WholePlanePool::fits(const Problem& problem, const Target& target) {
+  if (target.isa != Isa::avx512 || !problem.front.empty() || !problem.back.empty()) return false;
+  const PoolPlan p(problem);
+  const Dtype dtype = p.in[0].dtype;
+  if (!RankCode::ranks(dtype) || p.in[kGradientPort].dtype != dtype || p.out[0].dtype != dtype) return false;
+  const PoolOperand &src = p.in[0], &gradient = p.in[kGradientPort], &dst = p.out[0];
+  const int64_t cells = elements(p.g.src), each = element_bytes(p);
+  if (p.channel_last) {
+    const auto has_even_channels = [&](const PoolOperand& o) { return p.g.channels == 1 || o.c == each; };
+    return cells <= kMostNumbers && has_even_channels(src) && has_even_channels(gradient) && has_even_channels(dst) &&
+           has_even_cells(p, src, cell_step(p, src)) && has_even_cells(p, dst, cell_step(p, dst));
+  }
+  return cells <= PlaneRowsKernel::kMostCells && has_even_cells(p, src, each) && has_even_cells(p, dst, each) &&
+         has_even_planes(p, src, cells) && has_even_planes(p, dst, cells) && has_even_planes(p, gradient, 1);
+}
+
+WholePlanePool::WholePlanePool(const Problem& problem, const Target& target)
+    : p_(problem), threads_(std::max(1, target.threads)) {
+  const Dtype dtype = p_.in[0].dtype;
+  const PoolOperand& dst = p_.out[0];
+  const bool large = exceeds_cache(problem);
+  const int64_t cells = elements(p_.g.src);
+  if (!p_.channel_last) {
+    rows_ = std::make_shared<const PlaneRowsKernel>(dtype, cells, false);
+    if (!large || !on_lines({dst.offset})) return;
+    streamed_rows_ = std::make_shared<const PlaneRowsKernel>(dtype, cells, true);
+    scratch_ = {threads_, static_cast<int64_t>(streamed_rows_->scratch_bytes())};
+    return;
+  }
+  scratch_ = {threads_, PlaneColumnsKernel::kVectors * kCacheLine};
+  const int64_t together = PlaneColumnsKernel::kVectors * kCacheLine / element_bytes(p_);
+  const auto lines = on_lines({dst.offset, dst.n, cell_step(p_, dst), p_.g.channels * element_bytes(p_)});
+  const auto make = [&](int64_t channels, bool streaming) {
+    return channels == 0 ? nullptr
+                         : std::make_shared<const PlaneColumnsKernel>(
+                               dtype, PlaneColumnsKernel::Shape{.cells = cells,
+                                                                .src_step = cell_step(p_, p_.in[0]),
+                                                                .dst_step = cell_step(p_, dst),
+                                                                .channels = static_cast<int>(channels),
+                                                                .streaming = streaming});
+  };
+  for (const bool streaming : {false, true}) {
+    if (streaming && !(large && lines)) continue;
+    columns_[streaming] = make(p_.g.channels < together ? 0 : together, streaming);
+    last_columns_[streaming] = make(p_.g.channels % together, streaming);
+  }
+}
+
+Status WholePlanePool::operator()(const RunArgs& args) const {
+  p_.channel_last ? run_columns(args) : run_rows(args);
+  return {};
+}
+
+void WholePlanePool::run_rows(const RunArgs& args) const {
+  const int64_t planes = p_.g.batch * p_.g.channels, cells = elements(p_.g.src), each = element_bytes(p_);
+  const auto call_from = [&](int64_t plane, int64_t repetitions, std::byte* lines) {
+    return PlaneRowsKernel::Call{p_.in[0].at(args.in[0], 0, 0, 0, 0, 0) + plane * cells * each,
+                                 p_.in[kGradientPort].at(args.in[kGradientPort], 0, 0, 0, 0, 0) + plane * each,
+                                 static_cast<std::byte*>(args.out[0]) + p_.out[0].offset + plane * cells * each, lines,
+                                 repetitions};
+  };
+  int64_t done = 0;
+  if (streamed_rows_ && outputs_aligned(args)) {
+    const int64_t together = streamed_rows_->together();
+    const auto part = [&](int64_t begin, int64_t end, int number) {
+      auto* lines = scratch_.share(args.scratch, number);
+      std::memset(lines, 0, streamed_rows_->scratch_bytes());
+      (*streamed_rows_)(call_from(begin * together, end - begin, lines));
+      end_streaming();
+    };
+    parallel_for(planes / together, together * cells, part, threads_);
+    done = planes / together * together;
+  }
+  const auto part = [&](int64_t begin, int64_t end) {
+    const PlaneRowsKernel::Call call = call_from(done + begin, end - begin, nullptr);
+    std::memset(call.dst, 0, static_cast<size_t>((end - begin) * cells * each));
+    (*rows_)(call);
+  };
+  if (done < planes) parallel_for(planes - done, cells, part, threads_);
+}
+
+/// Results of a group of channels are stored while the next group is searched.
+void WholePlanePool::run_columns(const RunArgs& args) const {
+  const bool streaming = (columns_[1] || last_columns_[1]) && outputs_aligned(args);
+  const int64_t together = PlaneColumnsKernel::kVectors * kCacheLine / element_bytes(p_);
+  const int64_t groups = ceil_div(p_.g.channels, together);
+  const auto kernel = [&](int64_t unit) -> const PlaneColumnsKernel& {
+    return (unit % groups + 1) * together > p_.g.channels ? *last_columns_[streaming] : *columns_[streaming];
+  };
+  const auto at = [&](const PoolOperand& o, const void* base, int64_t unit) {
+    return o.at(base, unit / groups, unit % groups * together, 0, 0, 0);
+  };
+  const auto part = [&](int64_t begin, int64_t end, int number) {
+    PlaneColumnsKernel::Call call{.places = scratch_.share(args.scratch, number)};
+    const auto search = [&](int64_t unit) {
+      call.src = at(p_.in[0], args.in[0], unit);
+      call.ahead = at(p_.in[0], args.in[0], std::min(unit + 1, end - 1));
+    };
+    const auto store = [&](int64_t unit) {
+      call.dst = const_cast<std::byte*>(at(p_.out[0], args.out[0], unit));
+      call.gradients = at(p_.in[kGradientPort], args.in[kGradientPort], unit);
+    };
+    search(begin);
+    kernel(begin)(call);
+    for (int64_t unit = begin + 1; unit < end; ++unit) {
+      search(unit);
+      store(unit - 1);
+      if (&kernel(unit) == &kernel(unit - 1)) {
+        kernel(unit)(call);
+        continue;
+      }
+      const void* src = std::exchange(call.src, nullptr);
+      kernel(unit - 1)(call);
+      call.src = src;
+      call.dst = nullptr;
+      kernel(unit)(call);
+    }
+    call.src = nullptr;
+    store(end - 1);
+    kernel(end - 1)(call);
+    if (streaming) end_streaming();
+  };
+  parallel_for(p_.g.batch * groups, elements(p_.g.src) * std::min(p_.g.channels, together), part, threads_);
+}
+
+}  // namespace partita::jit
