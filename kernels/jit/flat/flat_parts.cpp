@@ -154,6 +154,11 @@ RowShape FlatPart::shape(int axis) const {
 
 void FlatPart::fetch_in_turns(const Lanes& lanes, RowShape& shape) const {
   constexpr size_t kMostStreams = 2, kFewOperations = 6;
+  // What is fetched takes the time of operations that there are anyway while the processor reads ahead.
+  if (lanes.code.size() > kFewOperations && reads_streams_alone()) {
+    shape.prefetch = 0;
+    return;
+  }
   int64_t bytes = 0;
   std::vector<RowOperand*> streams;
   for (size_t k = 0; k < in.size(); ++k) {
@@ -161,8 +166,6 @@ void FlatPart::fetch_in_turns(const Lanes& lanes, RowShape& shape) const {
     bool moves = in_steps[k];
     for (int d = 0; d < rows.size(); ++d) moves = moves && (rows[d] == 1 || in[k].strides[d] != 0);
     if (!moves) continue;
-    // Narrow elements have more to compute a line, and finding the line that is fetched adds to it.
-    if (bits < 32 && lanes.code.size() > kFewOperations && reads_streams_alone()) return;
     bytes += elements(rows) * length * bits / 8;
     streams.push_back(&shape.in[k]);
   }
