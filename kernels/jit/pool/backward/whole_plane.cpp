@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "kernels/jit/pool/walk.hpp"
 #include "src/base/dtype.hpp"
