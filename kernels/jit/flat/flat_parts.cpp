@@ -162,11 +162,10 @@ void FlatPart::fetch_in_turns(const Lanes& lanes, RowShape& shape) const {
   int64_t bytes = 0;
   std::vector<RowOperand*> streams;
   for (size_t k = 0; k < in.size(); ++k) {
-    const int64_t bits = bits_of(in[k].dtype);
     bool moves = in_steps[k];
     for (int d = 0; d < rows.size(); ++d) moves = moves && (rows[d] == 1 || in[k].strides[d] != 0);
     if (!moves) continue;
-    bytes += elements(rows) * length * bits / 8;
+    bytes += elements(rows) * length * bits_of(in[k].dtype) / 8;
     streams.push_back(&shape.in[k]);
   }
   if (streams.size() > kMostStreams || !leaves_the_caches(bytes)) return;

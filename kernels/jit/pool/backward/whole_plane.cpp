@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
+#include "kernels/jit/pool/view.hpp"
 #include "kernels/jit/pool/walk.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
@@ -19,24 +21,15 @@ constexpr int64_t kMostNumbers = 1 << 16;  ///< of cells that integers of the el
 
 int64_t element_bytes(const PoolPlan& p) { return bits_of(p.in[0].dtype) / 8; }
 
-/// Cells follow each other, `distance` bytes apart.
-bool has_even_cells(const PoolPlan& p, const PoolOperand& o, int64_t distance) {
-  const Dims& src = p.g.src;
-  return (src[2] == 1 || o.x == distance) && (src[1] == 1 || o.y == src[2] * distance) &&
-         (src[0] == 1 || o.z == src[1] * src[2] * distance);
+/// Bytes from cell to cell; absent where cells do not follow each other evenly.
+std::optional<int64_t> cell_step(const PoolPlan& p, const TensorDesc& desc) {
+  return even_distance(pool_view(desc, p.channel_last), p.g.src);
 }
 
 /// Channel-first: planes of `cells` cells follow each other, of all examples.
 bool has_even_planes(const PoolPlan& p, const PoolOperand& o, int64_t cells) {
   const int64_t plane = cells * element_bytes(p);
   return (p.g.channels == 1 || o.c == plane) && (p.g.batch == 1 || o.n == p.g.channels * plane);
-}
-
-/// Bytes from cell to cell.
-int64_t cell_step(const PoolPlan& p, const PoolOperand& o) {
-  for (int i : {2, 1, 0})
-    if (p.g.src[i] > 1) return i == 2 ? o.x : i == 1 ? o.y : o.z;
-  return 0;
 }
 
 }  // namespace
@@ -51,9 +44,10 @@ bool WholePlanePool::fits(const Problem& problem, const Target& target) {
   if (p.channel_last) {
     const auto has_even_channels = [&](const PoolOperand& o) { return p.g.channels == 1 || o.c == each; };
     return cells <= kMostNumbers && has_even_channels(src) && has_even_channels(gradient) && has_even_channels(dst) &&
-           has_even_cells(p, src, cell_step(p, src)) && has_even_cells(p, dst, cell_step(p, dst));
+           cell_step(p, problem.in[0]) && cell_step(p, problem.out[0]);
   }
-  return cells <= PlaneRowsKernel::kMostCells && has_even_cells(p, src, each) && has_even_cells(p, dst, each) &&
+  const auto has_even_cells = [&](const TensorDesc& desc) { return cells == 1 || cell_step(p, desc) == each; };
+  return cells <= PlaneRowsKernel::kMostCells && has_even_cells(problem.in[0]) && has_even_cells(problem.out[0]) &&
          has_even_planes(p, src, cells) && has_even_planes(p, dst, cells) && has_even_planes(p, gradient, 1);
 }
 
@@ -71,14 +65,15 @@ WholePlanePool::WholePlanePool(const Problem& problem, const Target& target)
     return;
   }
   scratch_ = {threads_, PlaneColumnsKernel::kVectors * kCacheLine};
+  const int64_t src_step = cell_step(p_, problem.in[0]).value(), dst_step = cell_step(p_, problem.out[0]).value();
   const int64_t together = PlaneColumnsKernel::kVectors * kCacheLine / element_bytes(p_);
-  const auto lines = on_lines({dst.offset, dst.n, cell_step(p_, dst), p_.g.channels * element_bytes(p_)});
+  const auto lines = on_lines({dst.offset, dst.n, dst_step, p_.g.channels * element_bytes(p_)});
   const auto make = [&](int64_t channels, bool streaming) {
     return channels == 0 ? nullptr
                          : std::make_shared<const PlaneColumnsKernel>(
                                dtype, PlaneColumnsKernel::Shape{.cells = cells,
-                                                                .src_step = cell_step(p_, p_.in[0]),
-                                                                .dst_step = cell_step(p_, dst),
+                                                                .src_step = src_step,
+                                                                .dst_step = dst_step,
                                                                 .channels = static_cast<int>(channels),
                                                                 .streaming = streaming});
   };

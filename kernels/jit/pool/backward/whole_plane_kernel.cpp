@@ -185,7 +185,7 @@ void PlaneColumnsKernel::emit(bool searches, bool stores) {
     }
     if (stores) vmovaps(place_before(v), ptr[at_line(v)]);
   }
-  const int64_t ahead = std::min(kCellsAhead, shape_.cells);
+  const int64_t ahead = searches ? std::min(kCellsAhead, shape_.cells) : 0;
   mov(rdx, rsi);
   advance(rdx, ahead * shape_.src_step);
   emit_cells(shape_.cells - ahead, searches, stores);
