@@ -3,9 +3,11 @@
 // The logarithm keeps no e and ends in (x - m) - log s. Backward: the sum over the slice, then each element.
 #include "kernels/jit/rows/softmax.hpp"
 
+#include <deque>
 #include <limits>
 
 #include "kernels/jit/code/run_of.hpp"
+#include "kernels/jit/rows/row_maxima.hpp"
 #include "kernels/jit/rows/rows.hpp"
 #include "kernels/jit/rows/whole_rows.hpp"
 #include "kernels/narrow_results.hpp"
@@ -123,9 +125,21 @@ class Softmax {
   }
 
   void make_tiles() {
-    find_max_.make(plan_);
+    make_maxima();
+    if (maxima_.empty()) find_max_.make(plan_);
     finish_.make(plan_.isa, plan_.results(), 0, false);
     sweeps_.make(plan_);
+  }
+
+  /// Where nothing is computed before maxima are searched, for blocks and what is left of a row.
+  void make_maxima() {
+    if (plan_.edges.has_front || !plan_.space.along_lanes) return;
+    const RowView& source = plan_.in[static_cast<size_t>(plan_.edges.front_in[0])];
+    const int64_t block = plan_.tiling.block, rest = plan_.space.lanes % block;
+    for (int64_t length : {block, rest})
+      if (length > 0 && !RowMaxima::fits(plan_.isa, source.dtype, length)) return;
+    for (int64_t length : {block, rest})
+      if (length > 0) maxima_.emplace_back(plan_.isa, source.dtype, length, source.row);
   }
 
   void write_row(RowCode& row) const {
@@ -145,9 +159,16 @@ class Softmax {
 
   void find_max(const Tile& tile) const {
     fill_results(plan_, tile, max_, least());
-    each_block(plan_, [&](int64_t b) { find_max_.run(tile, plan_, b); });
+    each_block(plan_, [&](int64_t b) { find_max(tile, b); });
     fold_blocks(plan_, tile, max_, Fold::max);
     fill_results(plan_, tile, sum_, 0);
+  }
+
+  void find_max(const Tile& tile, int64_t block) const {
+    if (maxima_.empty()) return find_max_.run(tile, plan_, block);
+    const bool whole = (block + 1) * plan_.tiling.block <= plan_.space.lanes;
+    const RowView& source = plan_.in[static_cast<size_t>(plan_.edges.front_in[0])];
+    (whole ? maxima_.front() : maxima_.back())(tile.address(source, block), tile.floats(max_, block), tile.rows);
   }
 
   void finish(const Tile& tile) const {
@@ -162,6 +183,7 @@ class Softmax {
   const RowView* stats_ = nullptr;
   RowView max_, sum_, log_sum_, elements_;
   Sweep find_max_, finish_;
+  std::deque<RowMaxima> maxima_;  ///< that do the same as `find_max_`
   LastSweeps sweeps_;
   std::optional<WholeRows> whole_;
 };
