@@ -24,8 +24,8 @@ class Known {
   }
   bool is_rounded() const { return state_ == State::any || rounded_; }
   bool is(Dtype t) const { return state_ == State::any || (state_ == State::type && type_ == t); }
-  /// Of the negative numbers.
-  Known negated() const { return state_ != State::type || is_floating(type_) ? *this : none(); }
+  /// Unless they are integers: their least number has no opposite, and NaN becomes one of them.
+  Known if_floats() const { return state_ != State::type || is_floating(type_) ? *this : none(); }
 
  private:
   enum class State : uint8_t { none, type, any };
@@ -57,8 +57,10 @@ std::vector<Known> held_types(const Expr& expr, const Problem& p, bool skeleton_
       case ExprOp::constant: held.push_back(in.value == 0 ? Known::any() : Known::none()); break;
       case ExprOp::skeleton: held.push_back(of_skeleton(p, skeleton_is_rounded)); break;
       case ExprOp::select: held.push_back(both(held[in.b], held[in.c])); break;
+      case ExprOp::max:
+      case ExprOp::min: held.push_back(both(held[in.a], held[in.b])); break;
       case ExprOp::neg:
-      case ExprOp::abs: held.push_back(held[in.a].negated()); break;
+      case ExprOp::abs: held.push_back(held[in.a].if_floats()); break;
       default: held.push_back(Known::none());
     }
   }
@@ -78,11 +80,17 @@ std::vector<Known> wanted_types(const Expr& expr, const Problem& p) {
       case ExprOp::store: use(in.a, Known::type(p.out[static_cast<size_t>(in.imm)].dtype)); break;
       case ExprOp::cast: use(in.a, Known::type(static_cast<Dtype>(in.imm))); break;
       case ExprOp::neg:
-      case ExprOp::abs: use(in.a, wanted[i].negated()); break;
+      case ExprOp::abs: use(in.a, wanted[i].if_floats()); break;
       case ExprOp::select:
         use(in.a, Known::none());
         use(in.b, wanted[i]);
         use(in.c, wanted[i]);
+        break;
+      case ExprOp::max:
+      case ExprOp::min:
+        // Rounding keeps the order, so the larger number becomes the larger one.
+        use(in.a, wanted[i].if_floats());
+        use(in.b, wanted[i].if_floats());
         break;
       default: {
         const uint16_t read[] = {in.a, in.b, in.c};

@@ -61,6 +61,26 @@ TEST(needless_casts, what_is_computed_with_is_rounded_before) {
   EXPECT_EQ(casts_left(p), 1);
 }
 
+/// Rounding keeps the order of numbers; only that to integers makes one of NaN.
+TEST(needless_casts, the_larger_and_the_lesser_number_are_rounded_later) {
+  for (const ExprOp op : {ExprOp::max, ExprOp::min})
+    for (const bool constant : {false, true}) {
+      const auto left = [&](Dtype rounded, Dtype stored) {
+        Problem p = loop({Dtype::f32, Dtype::f32}, {stored});
+        ExprBuilder b(p.back);
+        const Value sum = cast(b, b.add(b.load(0), b.load(1)), rounded);
+        b.store(0, b.apply(op, sum, constant ? b.constant(0.3f) : b.load(1)));
+        return casts_left(p, /*bf16_drops_denormals=*/true);
+      };
+      for (const Dtype dtype : {Dtype::bf16, Dtype::f16, Dtype::f8_e5m2}) {
+        EXPECT_EQ(left(dtype, dtype), 0);
+        EXPECT_EQ(left(dtype, Dtype::f32), 1);
+      }
+      EXPECT_EQ(left(Dtype::f16, Dtype::bf16), 1);
+      EXPECT_EQ(left(Dtype::s8, Dtype::s8), 1);
+    }
+}
+
 TEST(needless_casts, a_condition_is_rounded_before) {
   Problem p = loop({Dtype::f32, Dtype::f32}, {Dtype::bf16});
   ExprBuilder b(p.back);
@@ -88,6 +108,18 @@ TEST(needless_casts, what_was_loaded_in_the_type_has_its_precision) {
     p.in[0].dtype = Dtype::f32;
     EXPECT_EQ(casts_left(p), 1);
   }
+}
+
+TEST(needless_casts, the_larger_of_two_has_their_precision) {
+  const auto left = [](Dtype other) {
+    Problem p = loop({Dtype::f16, other}, {Dtype::f32});
+    ExprBuilder b(p.back);
+    const Value larger = b.max(b.load(0), b.load(1)), positive = b.max(b.load(0), b.constant(0));
+    b.store(0, b.mul(cast(b, larger, Dtype::f16), cast(b, positive, Dtype::f16)));
+    return casts_left(p);
+  };
+  EXPECT_EQ(left(Dtype::f16), 0);
+  EXPECT_EQ(left(Dtype::bf16), 1);
 }
 
 /// The least s8 has no opposite.
