@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channel-last linear interpolation that reads each place once for a row of results: which problems it takes, and its
-// results against the reference.
+// Channel-last linear interpolation and its gradient that read each place once for a row of results: which problems
+// they take, and their results against the reference.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -29,13 +29,21 @@ Problem interpolation(Dtype dtype, int64_t channels, const std::vector<int64_t>&
   return p;
 }
 
-/// Up, by whole factors or others, or along some axes not at all.
+Problem gradient_of(const Problem& interpolation) {
+  Problem p = problem_for(StepKind::resample_backward, OpKind::InterpolateBackward);
+  p.attrs = interpolation.attrs;
+  p.in = {interpolation.in[0], interpolation.out[0]};
+  p.out = {interpolation.in[0]};
+  return p;
+}
+
+/// Up along x, anywhere along the other axes, by whole factors or others.
 Problem random_interpolation(Random& random) {
   std::vector<int64_t> from, to;
   for (int64_t axes = random.whole(1, 3), i = 0; i < axes; ++i) {
     from.push_back(random.whole(1, i + 1 == axes ? 20 : 5));
     const int64_t twice = 2 * from.back();
-    to.push_back(random.pick<int64_t>({from.back(), twice, random.whole(from.back(), 3 * from.back())}));
+    to.push_back(random.pick<int64_t>({from.back(), twice, random.whole(1, 3 * from.back())}));
   }
   from.back() += 1;
   to.back() = from.back() + random.whole(1, 2 * from.back());
@@ -47,9 +55,10 @@ Problem random_interpolation(Random& random) {
 TEST(resample_linear, results_are_the_references) {
   if (machine_isa() != Isa::avx512) GTEST_SKIP() << "no AVX-512";
   int taken = 0;
-  for (uint64_t seed = 1; seed <= 150; ++seed) {
+  for (uint64_t seed = 1; seed <= 250; ++seed) {
     Random random(seed);
     Problem p = random_interpolation(random);
+    if (random.coin()) p = gradient_of(p);
     if (random.coin()) p.result_bytes = int64_t{1} << 40;  // a part of something that leaves the caches
     if (!ResampleLinear::fits(p, Isa::avx512)) continue;
     ++taken;
@@ -65,6 +74,7 @@ TEST(resample_linear, expressions_read_operands_of_any_shape) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Random random(seed);
     Problem p = random_interpolation(random);
+    if (random.coin()) p = gradient_of(p);
     const Problem plain = p;
     TensorDesc operand = dense_desc(random.pick({Dtype::f32, Dtype::bf16}), p.out[0].dims);
     for (int d = 0; d < operand.dims.size(); ++d)
@@ -73,12 +83,12 @@ TEST(resample_linear, expressions_read_operands_of_any_shape) {
     p.out.push_back(dense_desc(Dtype::f32, p.out[0].dims));
     ExprBuilder b(p.back);
     const auto result = b.skeleton();
-    b.store(0, b.max(b.add(result, b.load(1)), b.constant(0)));
+    b.store(0, b.max(b.add(result, b.load(static_cast<int>(plain.in.size()))), b.constant(0)));
     b.store(1, result);
     SCOPED_TRACE(str("seed ", seed, ": ", text_of(p)));
     if (!ResampleLinear::fits(p, Isa::avx512)) continue;
     std::vector<Buffer> in;
-    in.push_back(random_buffer(p.in[0], random));
+    for (const TensorDesc& desc : plain.in) in.push_back(random_buffer(desc, random));
     Problem exact = plain;
     exact.out[0].dtype = Dtype::f32;
     const auto expected = reference_results(exact, in);
@@ -89,7 +99,7 @@ TEST(resample_linear, expressions_read_operands_of_any_shape) {
       const Dims at = coordinates(i, operand.dims);
       int64_t place = operand.offset;
       for (int d = 0; d < at.size(); ++d) place += at[d] * operand.strides[d];
-      const double sum = expected[0].get(i) + load_as_double(in[1].data(), operand.dtype, place);
+      const double sum = expected[0].get(i) + load_as_double(in.back().data(), operand.dtype, place);
       ASSERT_NEAR(got[0].get(i), std::max(sum, 0.0), 2 * tolerance_of(p.out[0].dtype)) << "element " << i;
     }
     if (HasFailure()) return;
@@ -98,22 +108,27 @@ TEST(resample_linear, expressions_read_operands_of_any_shape) {
 
 /// A place that has fewer taps than its neighbours must not see their infinities.
 TEST(resample_linear, infinities_stay_where_they_are_read) {
-  for (const char* coordinates : {"half_pixel", "align_corners"}) {
-    const Problem p = interpolation(Dtype::f32, 33, {4, 9}, {7, 17}, coordinates);
-    Random random(7);
-    std::vector<Buffer> in;
-    in.push_back(random_buffer(p.in[0], random));
-    auto* data = reinterpret_cast<float*>(in[0].bytes.data());
-    for (int64_t i = 0; i < elements(p.in[0].dims); i += 37) data[i] = INFINITY;
-    const auto expected = reference_results(p, in);
-    for (const Isa isa : generated_isas())
-      EXPECT_EQ(difference(run_kernel(*generated_row(p.step, isa), p, in, 2)[0], expected[0], 2e-4), "");
-  }
+  for (const char* coordinates : {"half_pixel", "align_corners"})
+    for (const bool gradient : {false, true}) {
+      Problem p = interpolation(Dtype::f32, 33, {4, 9}, {7, 17}, coordinates);
+      if (gradient) p = gradient_of(p);
+      Random random(7);
+      std::vector<Buffer> in;
+      for (const TensorDesc& desc : p.in) in.push_back(random_buffer(desc, random));
+      auto* data = reinterpret_cast<float*>(in.back().bytes.data());
+      for (int64_t i = 0; i < elements(in.back().desc.dims); i += 37) data[i] = INFINITY;
+      const auto expected = reference_results(p, in);
+      for (const Isa isa : generated_isas())
+        EXPECT_EQ(difference(run_kernel(*generated_row(p.step, isa), p, in, 2)[0], expected[0], 2e-4), "");
+    }
 }
 
 TEST(resample_linear, takes_linear_weights_upwards_channels_last_alone) {
   const Problem p = interpolation(Dtype::bf16, 64, {8, 8}, {16, 16});
   EXPECT_TRUE(ResampleLinear::fits(p, Isa::avx512));
+  EXPECT_TRUE(ResampleLinear::fits(gradient_of(p), Isa::avx512));
+  EXPECT_FALSE(ResampleLinear::fits(gradient_of(interpolation(Dtype::f32, 64, {8, 16}, {16, 8})), Isa::avx512));
+  EXPECT_FALSE(ResampleLinear::fits(gradient_of(interpolation(Dtype::f32, 64, {8, 8}, {24, 16})), Isa::avx512));
   EXPECT_FALSE(ResampleLinear::fits(p, Isa::avx2));
   EXPECT_TRUE(ResampleLinear::fits(interpolation(Dtype::f32, 16, {3, 4, 5}, {6, 8, 7}), Isa::avx512));
   EXPECT_TRUE(ResampleLinear::fits(interpolation(Dtype::f32, 16, {16, 5}, {4, 7}), Isa::avx512));

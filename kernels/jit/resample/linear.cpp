@@ -20,8 +20,11 @@ constexpr int64_t kLeastChannels = 16;  ///< a vector
 constexpr size_t kMostOperations = 40;  ///< of the expression: its code is written for some vectors
 constexpr float kWhole = 1;
 
-/// Nothing where a result reads other places than neighbours, or more are read than made.
-std::optional<std::vector<LinearPlace>> linear_places(const AxisMap& map) {
+bool is_gradient(const Problem& p) { return p.step == StepKind::resample_backward; }
+
+/// Nothing where a result of the interpolation takes of other places than neighbours, or those are more than results.
+std::optional<std::vector<LinearPlace>> linear_places(const ResampleWalk& walk, bool gradient) {
+  const AxisMap map = gradient ? walk.x.transposed() : walk.x;
   if (map.most_taps() != 2 || map.to() < map.from()) return {};
   std::vector<LinearPlace> places;
   int32_t newest = -1;
@@ -30,12 +33,16 @@ std::optional<std::vector<LinearPlace>> linear_places(const AxisMap& map) {
     if (taps.empty() || taps.back().source < newest) return {};
     const bool single = taps.size() == 1;
     if (single ? taps[0].weight != kWhole : taps[0].source + 1 != taps[1].source) return {};
-    places.push_back({.moves = taps.back().source - newest,
+    const int32_t moves = taps.back().source - newest;
+    places.push_back({.moves = moves,
+                      .made = std::min(moves, std::max(taps.back().source - 1, 0)),
                       .single = single ? 1 : 0,
                       .older = taps.front().weight,
                       .newer = taps.back().weight});
     newest = taps.back().source;
   }
+  if (newest + 1 < map.from()) return {};
+  if (gradient) places.push_back({.moves = 2, .made = 2, .single = 0, .older = 0, .newer = 0});
   return places;
 }
 
@@ -46,7 +53,7 @@ bool ResampleLinear::fits(const Problem& p, Isa isa) {
   if (isa != Isa::avx512 || refuse_resample_walk(p, channel_last) || !channel_last || !p.front.empty()) return false;
   const ResampleWalk walk = resample_walk(p, true);
   const Expr back = back_expression(p);
-  return walk.channels >= kLeastChannels && linear_places(walk.x) &&
+  return walk.channels >= kLeastChannels && linear_places(walk, is_gradient(p)) &&
          walk.z.most_taps() * walk.y.most_taps() <= static_cast<int64_t>(LinearKernel::kMostRows) &&
          loaded_operands(back).size() + p.out.size() <= LinearKernel::kMostOperands && !reads_coordinates(back) &&
          expanded(back, p, isa).code.size() <= kMostOperations;
@@ -57,7 +64,7 @@ ResampleLinear::ResampleLinear(const Problem& p, const Target& target)
       source_port_(front_port(p.step)),
       back_in_(loaded_operands(back_expression(p))),
       source_(walked(p.in[static_cast<size_t>(source_port_)], p, walk_)),
-      places_(*linear_places(walk_.x)) {
+      places_(*linear_places(walk_, is_gradient(p))) {
   PT_ASSERT(target.isa == Isa::avx512);
   for (int k : back_in_) back_tensors_.push_back(walked(p.in[static_cast<size_t>(k)], p, walk_));
   bool aligned = true;
@@ -75,7 +82,7 @@ void ResampleLinear::make_kernels(const Problem& p) {
   for (Lane& lane : back.code)  // operands in the kernel's order
     if (lane.op == LaneOp::load)
       lane.imm = static_cast<int32_t>(std::ranges::find(back_in_, lane.imm) - back_in_.begin());
-  LinearShape shape{.source = source_.dtype, .source_bytes = source_.x};
+  LinearShape shape{.gradient = is_gradient(p), .source = source_.dtype, .source_bytes = source_.x};
   shape.weighted = walk_.y.weighted() || walk_.z.weighted();
   const auto operands = [&](const std::vector<WalkedTensor>& tensors) {
     std::vector<LinearOperand> list;
@@ -83,7 +90,11 @@ void ResampleLinear::make_kernels(const Problem& p) {
     return list;
   };
   // A row of sources is read first for one row of results and then for some more, which leave memory time.
-  if (exceeds_cache(p) && source_.y <= INT32_MAX / 2) shape.fetched = static_cast<int>(source_.y);
+  const int64_t rows_ahead = std::max<int64_t>(1, walk_.y.from() / walk_.y.to());
+  if (exceeds_cache(p) && source_.y <= INT32_MAX / 2 / rows_ahead) {
+    shape.fetched = static_cast<int>(source_.y * rows_ahead);
+    shape.fetching_rows = static_cast<size_t>(rows_ahead);
+  }
   shape.in = operands(back_tensors_);
   shape.out = operands(out_);
   for (int64_t z = 0; z < walk_.z.to(); ++z)
@@ -115,7 +126,7 @@ void ResampleLinear::run_row(const RunArgs& args, int64_t plane, int64_t z, int6
   const auto z_taps = walk_.z.taps(z), y_taps = walk_.y.taps(y);
   const size_t row_count = z_taps.size() * y_taps.size();
   const Kernels& kernels = kernels_[streaming ? 1 : 0][row_count];
-  const int64_t most = LinearKernel::most_channels(row_count);
+  const int64_t most = LinearKernel::most_channels(row_count), places = std::max(walk_.x.from(), walk_.x.to());
   std::array<const void*, LinearKernel::kMostRows> rows;
   std::array<float, LinearKernel::kMostRows> weights;
   std::array<const void*, LinearKernel::kMostOperands> in;
@@ -133,7 +144,7 @@ void ResampleLinear::run_row(const RunArgs& args, int64_t plane, int64_t z, int6
       in[o] = address(back_tensors_[o], args.in[static_cast<size_t>(back_in_[o])], z, y);
     for (size_t o = 0; o < out_.size(); ++o) out[o] = const_cast<std::byte*>(address(out_[o], args.out[o], z, y));
     const Kernel& kernel = channel + most < walk_.channels ? kernels.whole : kernels.last;
-    (*kernel)({rows.data(), weights.data(), places_.data(), walk_.x.to(), in.data(), out.data()});
+    (*kernel)({rows.data(), weights.data(), places_.data(), places, in.data(), out.data()});
   }
 }
 

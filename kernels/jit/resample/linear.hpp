@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channel-last linear interpolation to as many places or more: each source place is read once for a row of results.
+// Channel-last linear interpolation to as many places or more, and its gradient: each source place is read once for a
+// row of results.
 #pragma once
 
 #include <array>
@@ -35,7 +36,7 @@ class ResampleLinear {
   std::vector<int> back_in_;
   WalkedTensor source_;
   std::vector<WalkedTensor> back_tensors_, out_;
-  std::vector<LinearPlace> places_;
+  std::vector<LinearPlace> places_;  ///< of the interpolation
   bool may_stream_ = false;
   std::array<std::array<Kernels, LinearKernel::kMostRows + 1>, 2> kernels_;  // [streaming][rows]
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code of a row of linear results.
-//   rdi call, rsi the place's weights, rdx results left, ecx moves left, r8 to r11 rows, others the operands
+//   rdi call, rsi the place, rdx places left, ecx moves left, r8 to r11 rows, others the operands
 #include "kernels/jit/resample/linear_kernel.hpp"
 
 #include <algorithm>
@@ -36,30 +36,80 @@ LinearKernel::LinearKernel(const Lanes& back, const LinearShape& shape) : Emitte
   emit_in_frame(*this, {rbx, r12, r13, r14, r15}, body.spill_slots() * 64, [&] {
     emit_start();
     body.emit_constants();
-    body.emit_row_values(hooks(0, false));
-    Xbyak::Label result, moved, single, done;
-    align(16);
-    L(result);
-    mov(ecx, dword[rsi + offsetof(LinearPlace, moves)]);
-    test(ecx, ecx);
-    jz(moved, T_NEAR);
-    emit_move();
-    L(moved);
-    cmp(dword[rsi + offsetof(LinearPlace, single)], 0);
-    jne(single, T_NEAR);
-    emit_results(body, false);
-    jmp(done, T_NEAR);
-    L(single);
-    emit_results(body, true);
-    L(done);
-    for (size_t k = 0; k < operands(); ++k) advance(operand_register(k), operand(k).x_bytes);
-    add(rsi, static_cast<int>(sizeof(LinearPlace)));
-    dec(rdx);
-    jnz(result, T_NEAR);
+    body.emit_row_values(hooks(0, Taken::both));
+    s_.gradient ? emit_gradient(body) : emit_interpolation(body);
     if (s_.streaming) sfence();
   });
   emit_constants();
   entry_ = reinterpret_cast<void (*)(const LinearCall*)>(reinterpret_cast<uintptr_t>(finish()));
+}
+
+void LinearKernel::emit_interpolation(Body& body) {
+  Xbyak::Label result, move, moved, single, done;
+  align(16);
+  L(result);
+  mov(ecx, dword[rsi + offsetof(LinearPlace, moves)]);
+  L(move);
+  dec(ecx);
+  js(moved, T_NEAR);
+  for (int v = 0; v < vectors(); ++v) {
+    vmovaps(older(v), newer(v));
+    emit_source(newer(v), v);
+  }
+  emit_next_source();
+  jmp(move, T_NEAR);
+  L(moved);
+  cmp(dword[rsi + offsetof(LinearPlace, single)], 0);
+  jne(single, T_NEAR);
+  emit_results(body, Taken::both);
+  jmp(done, T_NEAR);
+  L(single);
+  emit_results(body, Taken::newer);
+  L(done);
+  add(rsi, static_cast<int>(sizeof(LinearPlace)));
+  dec(rdx);
+  jnz(result, T_NEAR);
+}
+
+void LinearKernel::emit_gradient(Body& body) {
+  const auto shift = [this] {
+    for (int v = 0; v < vectors(); ++v) {
+      vmovaps(older(v), newer(v));
+      vpxord(newer(v), newer(v), newer(v));
+    }
+  };
+  Xbyak::Label place, pass, passed, make, made, single, added, done;
+  align(16);
+  L(place);
+  mov(ecx, dword[rsi + offsetof(LinearPlace, moves)]);
+  sub(ecx, dword[rsi + offsetof(LinearPlace, made)]);
+  L(pass);
+  dec(ecx);
+  js(passed, T_NEAR);
+  shift();
+  jmp(pass, T_NEAR);
+  L(passed);
+  mov(ecx, dword[rsi + offsetof(LinearPlace, made)]);
+  L(make);
+  dec(ecx);
+  js(made, T_NEAR);
+  emit_results(body, Taken::older_sum);
+  shift();
+  jmp(make, T_NEAR);
+  L(made);
+  dec(rdx);
+  js(done, T_NEAR);
+  cmp(dword[rsi + offsetof(LinearPlace, single)], 0);
+  jne(single, T_NEAR);
+  emit_additions(false);
+  jmp(added, T_NEAR);
+  L(single);
+  emit_additions(true);
+  L(added);
+  emit_next_source();
+  add(rsi, static_cast<int>(sizeof(LinearPlace)));
+  jmp(place, T_NEAR);
+  L(done);
 }
 
 void LinearKernel::emit_start() {
@@ -74,41 +124,53 @@ void LinearKernel::emit_start() {
   for (size_t r = 0; s_.weighted && r < s_.rows; ++r) vbroadcastss(weight(r), ptr[rax + 4 * static_cast<int>(r)]);
   mov(rsi, ptr[rdi + offsetof(LinearCall, places)]);
   mov(rdx, ptr[rdi + offsetof(LinearCall, count)]);
-  for (int v = 0; v < vectors(); ++v) vpxord(newer(v), newer(v), newer(v));
+  for (int v = 0; v < vectors(); ++v)
+    for (const Xbyak::Zmm& sum : {older(v), newer(v)}) vpxord(sum, sum, sum);
 }
 
-/// Reads so many places as ecx says.
-void LinearKernel::emit_move() {
-  Xbyak::Label place;
-  L(place);
-  for (int v = 0; v < vectors(); ++v) {
-    vmovaps(older(v), newer(v));
-    const int bytes = lanes() * bits_of(s_.source) / 8, behind = v * bytes;
-    for (size_t r = 0; r < s_.rows; ++r) {
-      const Xbyak::Zmm to = r == 0 ? newer(v) : moment();
-      load(to, s_.source, Walk::next, row_register(r) + behind, channels_of(v));
-      if (s_.fetched != 0 && r + 1 == s_.rows && begins_line(behind, bytes))
-        prefetcht1(ptr[row_register(r) + (behind + s_.fetched)]);
-      if (!s_.weighted) {
-        if (r > 0) vaddps(newer(v), newer(v), to);
-      } else {
-        r == 0 ? vmulps(to, to, weight(r)) : vfmadd231ps(newer(v), to, weight(r));
-      }
+/// A source place, summed over the rows, of which a gradient may have none. Uses moment().
+void LinearKernel::emit_source(Xbyak::Zmm to, int vector) {
+  if (s_.rows == 0) vpxord(to, to, to);
+  const int bytes = lanes() * bits_of(s_.source) / 8, behind = vector * bytes;
+  for (size_t r = 0; r < s_.rows; ++r) {
+    const Xbyak::Zmm row = r == 0 ? to : moment();
+    load(row, s_.source, Walk::next, row_register(r) + behind, channels_of(vector));
+    if (s_.fetched != 0 && r + s_.fetching_rows >= s_.rows && begins_line(behind, bytes))
+      prefetcht1(ptr[row_register(r) + (behind + s_.fetched)]);
+    if (r == 0) {
+      if (s_.weighted) vmulps(to, to, weight(r));
+    } else {
+      s_.weighted ? vfmadd231ps(to, row, weight(r)) : vaddps(to, to, row);
     }
   }
+}
+
+void LinearKernel::emit_next_source() {
   for (size_t r = 0; r < s_.rows; ++r) advance(row_register(r), s_.source_bytes);
-  dec(ecx);
-  jnz(place, T_NEAR);
 }
 
-void LinearKernel::emit_results(Body& body, bool single) {
-  for (int v = 0; v < vectors(); ++v) body.emit(hooks(v, single));
+/// A place's source to what it takes from.
+void LinearKernel::emit_additions(bool single) {
+  for (int v = 0; v < vectors(); ++v) {
+    emit_source(sum(), v);
+    if (single) {
+      vaddps(newer(v), newer(v), sum());
+    } else {
+      vfmadd231ps(older(v), sum(), ptr_b[rsi + offsetof(LinearPlace, older)]);
+      vfmadd231ps(newer(v), sum(), ptr_b[rsi + offsetof(LinearPlace, newer)]);
+    }
+  }
 }
 
-BodyHooks LinearKernel::hooks(int vector, bool single) {
+void LinearKernel::emit_results(Body& body, Taken taken) {
+  for (int v = 0; v < vectors(); ++v) body.emit(hooks(v, taken));
+  for (size_t k = 0; k < operands(); ++k) advance(operand_register(k), operand(k).x_bytes);
+}
+
+BodyHooks LinearKernel::hooks(int vector, Taken taken) {
   BodyHooks hooks;
-  hooks.skeleton = [this, vector, single](Xmm dst) {
-    if (single) return vmovaps(dst, newer(vector));
+  hooks.skeleton = [this, vector, taken](Xmm dst) {
+    if (taken != Taken::both) return vmovaps(dst, taken == Taken::newer ? newer(vector) : older(vector));
     vmulps(dst, older(vector), ptr_b[rsi + offsetof(LinearPlace, older)]);
     vfmadd231ps(dst, newer(vector), ptr_b[rsi + offsetof(LinearPlace, newer)]);
   };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // LinearKernel: a row of results with linear weights along x, some channels of each. Source places are summed over z
-// and y once each, and stay in registers while the results between two of them are made.
+// and y once each. Those of an interpolation stay in registers while the results between two of them are made; in the
+// gradient results stay there while places of the interpolation's result are added to them.
 #pragma once
 
 #include <vector>
@@ -9,9 +10,11 @@
 
 namespace partita::jit {
 
-/// A result along x: of the two newest places, or of the newest one alone.
+/// A place of an interpolation's result along x: it takes of the two newest places of the interpolated, or of the
+/// newest one alone. In the gradient it adds to them.
 struct LinearPlace {
-  int32_t moves;   ///< so many places are read before
+  int32_t moves;   ///< so many places of the interpolated are passed before
+  int32_t made;    ///< of the gradient: so many of them complete a result, the last ones
   int32_t single;  ///< not 0: of one place, with the weight 1
   float older, newer;
 };
@@ -23,13 +26,16 @@ struct LinearOperand {
 };
 
 struct LinearShape {
+  bool gradient = false;
   Dtype source = Dtype::undef;
   int64_t source_bytes = 0;  ///< from place to place along x
   size_t rows = 0;           ///< that are summed over z and y
   bool weighted = false;     ///< by weights
   int64_t channels = 0;
   std::vector<LinearOperand> in = {}, out = {};  ///< of the back expression
-  int fetched = 0;  ///< so many bytes ahead of the last row lines are fetched, which are read next; 0: none
+  /// So many bytes ahead of the last rows (so many of them) lines are fetched, which are read next; 0: none.
+  int fetched = 0;
+  size_t fetching_rows = 1;
   bool streaming = false;
 };
 
@@ -38,7 +44,7 @@ struct LinearCall {
   const void* const* rows;
   const float* weights;  ///< of the rows
   const LinearPlace* places;
-  int64_t count;  ///< of places
+  int64_t count;  ///< of places; of the gradient without the last one, which only completes results
   const void* const* in;
   void* const* out;
 };
@@ -58,15 +64,21 @@ class LinearKernel : private Emitter {
   int channels_of(int vector) const;
   Xbyak::Zmm weight(size_t row) const { return Xbyak::Zmm(static_cast<int>(row)); }
   Xbyak::Zmm moment() const { return Xbyak::Zmm(static_cast<int>(s_.rows)); }
-  Xbyak::Zmm older(int vector) const { return Xbyak::Zmm(moment().getIdx() + 1 + vector); }
+  Xbyak::Zmm sum() const { return Xbyak::Zmm(moment().getIdx() + 1); }  ///< of the gradient
+  Xbyak::Zmm older(int vector) const { return Xbyak::Zmm(moment().getIdx() + (s_.gradient ? 2 : 1) + vector); }
   Xbyak::Zmm newer(int vector) const { return Xbyak::Zmm(older(vectors()).getIdx() + vector); }
   const LinearOperand& operand(size_t k) const { return k < s_.in.size() ? s_.in[k] : s_.out[k - s_.in.size()]; }
   size_t operands() const { return s_.in.size() + s_.out.size(); }
   Xbyak::RegExp elements(size_t k, int vector) const;
+  enum class Taken : uint8_t { both, newer, older_sum };  ///< by a result
   void emit_start();
-  void emit_move();
-  void emit_results(Body& body, bool single);
-  BodyHooks hooks(int vector, bool single);
+  void emit_interpolation(Body& body);
+  void emit_gradient(Body& body);
+  void emit_source(Xbyak::Zmm to, int vector);
+  void emit_next_source();
+  void emit_additions(bool single);
+  void emit_results(Body& body, Taken taken);
+  BodyHooks hooks(int vector, Taken taken);
 
   LinearShape s_;
   void (*entry_)(const LinearCall*) = nullptr;
