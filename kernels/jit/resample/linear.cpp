@@ -24,8 +24,9 @@ bool is_gradient(const Problem& p) { return p.step == StepKind::resample_backwar
 
 /// Nothing where a result of the interpolation takes of other places than neighbours, or those are more than results.
 std::optional<std::vector<LinearPlace>> linear_places(const ResampleWalk& walk, bool gradient) {
-  const AxisMap map = gradient ? walk.x.transposed() : walk.x;
-  if (map.most_taps() != 2 || map.to() < map.from()) return {};
+  const AxisMap map = gradient ? walk.x.transposed() : walk.x;  // of the interpolation
+  // Nearest neighbours, which read one place, are as fast anyway, but for their gradient.
+  if (map.most_taps() > 2 || (map.most_taps() < 2 && !gradient) || map.from() < 2 || map.to() < map.from()) return {};
   std::vector<LinearPlace> places;
   int32_t newest = -1;
   for (int64_t i = 0; i < map.to(); ++i) {
