@@ -14,39 +14,13 @@
 #include "src/base/threads.hpp"
 #include "tests/support/kernel_run.hpp"
 #include "tests/support/random_windows.hpp"
+#include "tests/support/resampling.hpp"
 
 namespace partita::test {
 namespace {
 
-struct Shape {
-  int64_t batch = 1, channels = 1;
-  std::vector<int64_t> small, large;  ///< source and result of the interpolation
-  bool channel_last = false;
-};
-
-struct How {
-  bool backward = false;
-  std::string mode = "linear", coordinates = "half_pixel";
-  Dtype dtype = Dtype::f32;
-};
-
-/// Dense tensors, which generated code takes.
-Problem resampling(const Shape& s, const How& how) {
-  Problem p = how.backward ? problem_for(StepKind::resample_backward, OpKind::InterpolateBackward)
-                           : problem_for(StepKind::resample, OpKind::Interpolate);
-  p.attrs.set(Attr::data_format, std::string(s.channel_last ? "NXC" : "NCX"));
-  p.attrs.set(Attr::mode, how.mode);
-  p.attrs.set(Attr::coordinate_transformation_mode, how.coordinates);
-  p.attrs.set(Attr::sizes, s.large);
-  const TensorDesc from = dense_desc(how.dtype, activation_dims(s.batch, s.channels, s.small, s.channel_last));
-  const TensorDesc to = dense_desc(how.dtype, activation_dims(s.batch, s.channels, s.large, s.channel_last));
-  p.in = how.backward ? std::vector{from, to} : std::vector{from};
-  p.out = {how.backward ? from : to};
-  return p;
-}
-
-Shape random_shape(Random& random) {
-  Shape s{random.whole(1, 2), random.pick<int64_t>({1, 2, 3, 8, 16, 21, 40, 70}), {}, {}, random.coin()};
+Resampled random_shape(Random& random) {
+  Resampled s{random.whole(1, 2), random.pick<int64_t>({1, 2, 3, 8, 16, 21, 40, 70}), {}, {}, random.coin()};
   for (int64_t axes = random.whole(1, 3), i = 0; i < axes; ++i) {
     const int64_t most = i + 1 == axes ? 24 : axes == 3 ? 5 : 10;
     const int64_t small = random.whole(1, most);
@@ -58,7 +32,7 @@ Shape random_shape(Random& random) {
   return s;
 }
 
-How random_manner(Random& random) {
+Manner random_manner(Random& random) {
   return {random.coin(), random.pick<std::string>({"nearest", "linear", "bilinear", "trilinear"}),
           random.pick<std::string>({"half_pixel", "align_corners"}),
           random.pick({Dtype::f32, Dtype::bf16, Dtype::f16})};
@@ -68,7 +42,7 @@ TEST(jit_resample, agrees_with_the_reference) {
   for (const Isa isa : generated_isas())
     for (uint64_t seed = 1; seed <= 250; ++seed) {
       Random random(seed);
-      const Shape shape = random_shape(random);
+      const Resampled shape = random_shape(random);
       const Problem p = resampling(shape, random_manner(random));
       expect_rows_agree(
           p, random,
@@ -90,19 +64,19 @@ TEST(jit_resample, takes_other_strides_or_refuses_them) {
 
 /// Sums of more taps than one call takes, rows cut into chunks, and blocks of rows.
 TEST(jit_resample, far_scales_and_long_rows_agree_with_the_reference) {
-  const Shape shapes[] = {{1, 3, {20, 700}, {40, 1400}, false},
-                          {1, 3, {6, 700}, {9, 1400}, true},
-                          {2, 70, {3, 80}, {5, 160}, true},
-                          {1, 2, {3, 4}, {60, 70}, false},
-                          {1, 20, {3, 4}, {60, 70}, true},
-                          {1, 2, {60, 70}, {3, 4}, false},
-                          {1, 17, {60, 70}, {3, 4}, true},
-                          {1, 1, {2, 3, 4}, {17, 19, 21}, true},
-                          {1, 1, {2, 3, 4}, {17, 19, 21}, false},
-                          {2, 5, {3000}, {6000}, false},
-                          {1, 40, {100}, {161}, true}};
+  const Resampled shapes[] = {{1, 3, {20, 700}, {40, 1400}, false},
+                              {1, 3, {6, 700}, {9, 1400}, true},
+                              {2, 70, {3, 80}, {5, 160}, true},
+                              {1, 2, {3, 4}, {60, 70}, false},
+                              {1, 20, {3, 4}, {60, 70}, true},
+                              {1, 2, {60, 70}, {3, 4}, false},
+                              {1, 17, {60, 70}, {3, 4}, true},
+                              {1, 1, {2, 3, 4}, {17, 19, 21}, true},
+                              {1, 1, {2, 3, 4}, {17, 19, 21}, false},
+                              {2, 5, {3000}, {6000}, false},
+                              {1, 40, {100}, {161}, true}};
   uint64_t seed = 1000;
-  for (const Shape& shape : shapes)
+  for (const Resampled& shape : shapes)
     for (const Isa isa : generated_isas())
       for (const bool backward : {false, true}) {
         Random random(++seed);
@@ -116,12 +90,12 @@ TEST(jit_resample, far_scales_and_long_rows_agree_with_the_reference) {
 
 /// Rows that do not fill a vector: axes are joined where nothing lies between them.
 TEST(jit_resample, small_images_agree_with_the_reference) {
-  const Shape shapes[] = {{2, 8, {2, 4, 12}, {4, 8, 6}, false}, {1, 5, {7, 7}, {3, 3}, false},
-                          {2, 3, {2, 2, 2}, {3, 3, 3}, false},  {1, 4, {3, 5, 1}, {2, 9, 1}, false},
-                          {2, 1, {1, 6}, {4, 6}, false},        {1, 3, {9, 2}, {300, 7}, false},
-                          {1, 2, {40, 50}, {5, 6}, false},      {3, 4, {1, 1}, {5, 7}, false}};
+  const Resampled shapes[] = {{2, 8, {2, 4, 12}, {4, 8, 6}, false}, {1, 5, {7, 7}, {3, 3}, false},
+                              {2, 3, {2, 2, 2}, {3, 3, 3}, false},  {1, 4, {3, 5, 1}, {2, 9, 1}, false},
+                              {2, 1, {1, 6}, {4, 6}, false},        {1, 3, {9, 2}, {300, 7}, false},
+                              {1, 2, {40, 50}, {5, 6}, false},      {3, 4, {1, 1}, {5, 7}, false}};
   uint64_t seed = 3000;
-  for (const Shape& shape : shapes)
+  for (const Resampled& shape : shapes)
     for (const Isa isa : generated_isas())
       for (const bool backward : {false, true})
         for (const std::string mode : {"linear", "nearest"})
@@ -150,13 +124,13 @@ std::vector<const Kernel*> generated(const Problem& p, const Target& target) {
 }
 
 TEST(jit_resample, any_number_of_threads_gives_the_same_bits) {
-  const Shape shapes[] = {{2, 33, {7, 30}, {15, 61}, true},
-                          {2, 3, {14, 33}, {28, 66}, false},
-                          {3, 40, {4, 6}, {8, 12}, false},
-                          {1, 2, {3, 7, 30}, {6, 9, 50}, false},
-                          {1, 7, {2, 7, 30}, {6, 9, 50}, true}};
+  const Resampled shapes[] = {{2, 33, {7, 30}, {15, 61}, true},
+                              {2, 3, {14, 33}, {28, 66}, false},
+                              {3, 40, {4, 6}, {8, 12}, false},
+                              {1, 2, {3, 7, 30}, {6, 9, 50}, false},
+                              {1, 7, {2, 7, 30}, {6, 9, 50}, true}};
   uint64_t seed = 2000;
-  for (const Shape& shape : shapes)
+  for (const Resampled& shape : shapes)
     for (const bool backward : {false, true}) {
       Random random(++seed);
       SCOPED_TRACE(str("seed ", seed));
@@ -207,7 +181,7 @@ Buffer buffer_of(const TensorDesc& desc, const std::function<double(int64_t)>& v
 TEST(jit_resample, expressions_in_front_and_behind_agree_with_single_operators) {
   for (uint64_t seed = 1; seed <= 150; ++seed) {
     Random random(seed);
-    How how = random_manner(random);
+    Manner how = random_manner(random);
     how.dtype = Dtype::f32;
     const Problem plain = resampling(random_shape(random), how);
     const Problem p = with_expressions(plain, random);
@@ -291,7 +265,7 @@ TEST(jit_resample, large_results_of_odd_rows_have_the_bits_of_small_ones) {
   while (!leaves_the_caches(bytes)) bytes *= 2;
   if (bytes > (int64_t{64} << 20)) GTEST_SKIP() << "the caches are very large";
   const int64_t from = 7 * 5, to = 57 * 43, few = 3, many = bytes / (to * 4) + 2;
-  const How how{.mode = "linear"};
+  const Manner how{.mode = "linear"};
   const Problem large = resampling({1, many, {7, 5}, {57, 43}}, how),
                 small = resampling({1, few, {7, 5}, {57, 43}}, how);
   Random random(11);
