@@ -24,7 +24,7 @@ Problem random_resampling(Random& random) {
     const int64_t small = s.small.back();
     s.large.push_back(random.pick<int64_t>({small, 2 * small, 4 * small, random.whole(1, 3 * small)}));
   }
-  return resampling(s, {false, random.whole(0, 2) == 0 ? "nearest" : "linear",
+  return resampling(s, {random.coin(), random.whole(0, 2) == 0 ? "nearest" : "linear",
                         random.pick<std::string>({"half_pixel", "align_corners"}),
                         random.pick({Dtype::f32, Dtype::bf16, Dtype::f16})});
 }
@@ -65,37 +65,43 @@ TEST(resample_picks, expressions_read_operands_of_any_shape) {
 TEST(resample_picks, infinities_stay_where_they_are_read) {
   for (const char* coordinates : {"half_pixel", "align_corners"})
     for (const char* mode : {"nearest", "linear"})
-      expect_infinities_where_they_are_read(resampling({2, 3, {4, 30}, {7, 57}, false}, {false, mode, coordinates}));
+      for (const bool backward : {false, true})
+        expect_infinities_where_they_are_read(
+            resampling({2, 3, {4, 30}, {7, 57}, false}, {backward, mode, coordinates}));
 }
 
 TEST(resample_picks, any_number_of_threads_gives_the_same_bits) {
   if (machine_isa() != Isa::avx512) GTEST_SKIP() << "no AVX-512";
-  for (const bool large : {false, true}) {
-    Problem p = resampling({1, 2, {40, 56}, {80, 112}, false}, {.dtype = Dtype::bf16});
+  for (const int kind : {0, 1, 2, 3}) {
+    const bool large = kind % 2 == 1;
+    Problem p = resampling({1, 2, {40, 56}, {80, 112}, false}, {.backward = kind > 1, .dtype = Dtype::bf16});
     if (large) p.result_bytes = int64_t{1} << 40;
     ASSERT_TRUE(ResamplePicks::fits(p, Isa::avx512));
     Random random(3);
     std::vector<Buffer> in;
-    in.push_back(random_buffer(p.in[0], random));
+    for (const TensorDesc& desc : p.in) in.push_back(random_buffer(desc, random));
     const Kernel& row = *generated_row(p.step, Isa::avx512);
     const auto expected = run_kernel(row, p, in, 1);
     for (int threads : {2, 3, 8}) EXPECT_EQ(byte_difference(run_kernel(row, p, in, threads), expected), "");
   }
 }
 
-TEST(resample_picks, takes_two_neighbours_along_both_axes_channels_first_alone) {
+TEST(resample_picks, takes_few_neighbours_along_both_axes_channels_first_alone) {
   const auto fits = [](const Problem& p) { return ResamplePicks::fits(p, Isa::avx512); };
   EXPECT_TRUE(fits(resampled({8, 8}, {16, 16})));
   EXPECT_FALSE(ResamplePicks::fits(resampled({8, 8}, {16, 16}), Isa::avx2));
   EXPECT_TRUE(fits(resampled({8, 8}, {16, 16}, "nearest")));
   EXPECT_TRUE(fits(resampled({16, 8}, {8, 16})));
   EXPECT_TRUE(fits(resampled({3, 8, 8}, {6, 16, 16}, "nearest")));
-  EXPECT_FALSE(fits(resampled({3, 8, 8}, {6, 16, 16})));  // sums of four rows
-  EXPECT_FALSE(fits(resampled({8, 7}, {16, 14})));        // no whole vector
-  EXPECT_FALSE(fits(resampled({8, 64}, {16, 16})));       // places far from each other
-  EXPECT_FALSE(fits(resampled({8, 800}, {8, 1600})));     // much code
+  EXPECT_TRUE(fits(resampled({3, 8, 8}, {6, 16, 16})));
+  EXPECT_FALSE(fits(resampling({2, 3, {3, 8, 16}, {6, 16, 32}, false}, {.backward = true})));  // sums of 16 rows
+  EXPECT_FALSE(fits(resampled({8, 7}, {16, 14})));                                             // no whole vector
+  EXPECT_FALSE(fits(resampled({8, 64}, {16, 16})));    // places far from each other
+  EXPECT_FALSE(fits(resampled({8, 800}, {8, 1600})));  // much code
   EXPECT_FALSE(fits(resampling({2, 16, {8, 8}, {16, 16}, true}, {})));
-  EXPECT_FALSE(fits(resampling({2, 3, {8, 8}, {16, 16}, false}, {.backward = true})));
+  EXPECT_TRUE(fits(resampling({2, 3, {8, 16}, {16, 32}, false}, {.backward = true})));
+  EXPECT_FALSE(fits(resampling({2, 3, {8, 16}, {16, 48}, false}, {.backward = true})));  // many places
+  EXPECT_FALSE(fits(resampling({2, 3, {8, 16}, {24, 32}, false}, {.backward = true})));  // many rows
   Problem front = resampled({8, 8}, {16, 16});
   ExprBuilder b(front.front);
   front.front.result = b.apply(ExprOp::exp, b.load(0));

@@ -19,22 +19,28 @@ namespace {
 constexpr size_t kMostOperations = 1500;  ///< of a row: its code is straight
 constexpr int64_t kPiecesPerThread = 4;
 
-/// Nothing where a row takes more than two, or rows are too far from each other.
-std::optional<std::vector<PickedRow>> picked_rows(const AxisMap& map, int64_t row_bytes) {
-  if (map.from() * row_bytes > INT32_MAX) return {};
+/// Of all results along z and y; nothing where one takes none or too many, or rows are too far from each other.
+std::optional<std::vector<PickedRow>> picked_rows(const ResampleWalk& walk, const WalkedTensor& source) {
+  const auto most_z = static_cast<size_t>(walk.z.most_taps()), most_y = static_cast<size_t>(walk.y.most_taps());
+  if (most_z * most_y > kMostPicked || source.z < 0 || source.y < 0) return {};
+  if (walk.z.from() * source.z + walk.y.from() * source.y > INT32_MAX) return {};
   std::vector<PickedRow> rows;
-  for (int64_t i = 0; i < map.to(); ++i) {
-    const std::span<const Tap> taps = map.taps(i);
-    if (taps.empty() || taps.size() > 2) return {};
-    const bool single = taps.size() == 1;
-    const auto place = [&](const Tap& tap) { return static_cast<int32_t>(tap.source * row_bytes); };
-    rows.push_back({.first = place(taps.front()),
-                    .second = place(taps.back()),
-                    .first_weight = single ? taps[0].weight / 2 : taps[0].weight,
-                    .second_weight = single ? taps[0].weight / 2 : taps[1].weight});
-  }
+  for (int64_t z = 0; z < walk.z.to(); ++z)
+    for (int64_t y = 0; y < walk.y.to(); ++y) {
+      if (walk.z.taps(z).empty() || walk.y.taps(y).empty()) return {};
+      PickedRow& row = rows.emplace_back();
+      size_t count = 0;
+      for (const Tap& tz : split_taps(walk.z.taps(z), most_z))
+        for (const Tap& ty : split_taps(walk.y.taps(y), most_y)) {
+          row.from[count] = static_cast<int32_t>(tz.source * source.z + ty.source * source.y);
+          row.weights[count++] = tz.weight * ty.weight;
+        }
+    }
   return rows;
 }
+
+/// Whether some share is not 1, or becomes less where taps are split.
+bool is_weighted(const AxisMap& map) { return map.weighted() || map.most_taps() > 1; }
 
 }  // namespace
 
@@ -44,7 +50,7 @@ bool ResamplePicks::fits(const Problem& p, Isa isa) {
   const ResampleWalk walk = resample_walk(p, false);
   const Expr back = back_expression(p);
   const WalkedTensor source = walked(p.in[static_cast<size_t>(front_port(p.step))], p, walk);
-  if (source.row_step(walk, walk.x.from()) != 1 || source.y < 0 || reads_coordinates(back)) return false;
+  if (source.row_step(walk, walk.x.from()) != 1 || reads_coordinates(back)) return false;
   const auto rows_step = [&](const TensorDesc& desc, int least) {
     return walked(desc, p, walk).row_step(walk, walk.x.to()) >= least;
   };
@@ -54,10 +60,9 @@ bool ResamplePicks::fits(const Problem& p, Isa isa) {
     if (!rows_step(desc, 1)) return false;
   const auto lanes = static_cast<int64_t>(Picks::kLanes);
   const auto vectors = static_cast<size_t>(ceil_div(walk.x.to(), lanes));
-  return walk.x.to() >= lanes && walk.x.to() <= PicksKernel::kMostResults && walk.z.most_taps() == 1 &&
-         !walk.z.weighted() && picked_rows(walk.y, source.y) && picks_of(walk.x) &&
-         loaded_operands(back).size() + p.out.size() <= PicksKernel::kMostOperands &&
-         p.out.size() <= JoinedStores::kMostOutputs && expanded(back, p, isa).code.size() * vectors <= kMostOperations;
+  return walk.x.to() >= lanes && walk.x.to() <= PicksKernel::kMostResults && picked_rows(walk, source) &&
+         picks_of(walk.x) && loaded_operands(back).size() + p.out.size() <= PicksKernel::kMostOperands &&
+         p.out.size() <= PicksKernel::kMostOutputs && expanded(back, p, isa).code.size() * vectors <= kMostOperations;
 }
 
 ResamplePicks::ResamplePicks(const Problem& p, const Target& target)
@@ -65,7 +70,7 @@ ResamplePicks::ResamplePicks(const Problem& p, const Target& target)
       source_port_(front_port(p.step)),
       back_in_(loaded_operands(back_expression(p))),
       source_(walked(p.in[static_cast<size_t>(source_port_)], p, walk_)),
-      rows_(*picked_rows(walk_.y, source_.y)) {
+      rows_(*picked_rows(walk_, source_)) {
   PT_ASSERT(target.isa == Isa::avx512);
   for (int k : back_in_) back_tensors_.push_back(walked(p.in[static_cast<size_t>(k)], p, walk_));
   for (const TensorDesc& desc : p.out) out_.push_back(walked(desc, p, walk_));
@@ -82,8 +87,9 @@ ResamplePicks::ResamplePicks(const Problem& p, const Target& target)
     return list;
   };
   PicksShape shape{.source = source_.dtype, .places = walk_.x.from(), .results = walk_.x.to()};
-  shape.two_rows = walk_.y.weighted() || walk_.y.most_taps() > 1;
-  shape.two_places = walk_.x.weighted() || walk_.x.most_taps() > 1;
+  shape.rows = static_cast<size_t>(walk_.z.most_taps() * walk_.y.most_taps());
+  shape.weighted_rows = is_weighted(walk_.z) || is_weighted(walk_.y);
+  shape.weighted = is_weighted(walk_.x);
   shape.picks = *picks_of(walk_.x);
   shape.in = operands(back_tensors_);
   shape.out = operands(out_);
@@ -125,14 +131,13 @@ void ResamplePicks::run(const RunArgs& args, int64_t plane, int64_t z, int64_t b
     in[o] = back_tensors_[o].at(args.in[static_cast<size_t>(back_in_[o])], walk_, plane, z, begin, 0);
   for (size_t o = 0; o < out_.size(); ++o)
     out[o] = const_cast<std::byte*>(out_[o].at(args.out[o], walk_, plane, z, begin, 0));
-  PicksCall call{
-      .source = source_.at(args.in[static_cast<size_t>(source_port_)], walk_, plane, walk_.z.taps(z)[0].source, 0, 0),
-      .rows = &rows_[static_cast<size_t>(begin)],
-      .count = end - begin,
-      .in = in.data(),
-      .out = out.data(),
-      .joined = nullptr,
-      .pending = 0};
+  PicksCall call{.source = source_.at(args.in[static_cast<size_t>(source_port_)], walk_, plane, 0, 0, 0),
+                 .rows = &rows_[static_cast<size_t>(z * walk_.y.to() + begin)],
+                 .count = end - begin,
+                 .in = in.data(),
+                 .out = out.data(),
+                 .joined = nullptr,
+                 .pending = 0};
   if (!streaming || !joined_) return (streaming ? *streaming_ : *plain_)(call);
   const int64_t each = out_[0].each;
   const JoinedCall joined({out.data(), out_.size()}, each, JoinedStores::together(Isa::avx512, each),

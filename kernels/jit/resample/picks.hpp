@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channel-first resampling whose results take one or two places along x and y (interpolation to about as many places or
-// more): picked from registers, row after row, without prepared rows.
+// Channel-first resampling whose results take few places along each axis (interpolation to about as many places or
+// more, its gradients to about half as many): picked from registers, row after row, without prepared rows.
 #pragma once
 
 #include <array>

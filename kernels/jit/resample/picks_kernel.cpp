@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code of rows that are picked.
-//   rdi call, rsi row, rcx rows left, r8 plane, r9 and r10 rows of sources, r11 to r14 and rbx operands, r15 elements
-//   that wait of joined rows, rax and rdx for a moment; the stack holds the places of joined results
+//   rsi row, rcx rows left, r8 plane, r9 to r11 and rdi rows of sources, r12 to r14 and rbx operands, r15 elements that
+//   wait of joined rows, rax and rdx for a moment; the stack holds the places of joined results
 #include "kernels/jit/resample/picks_kernel.hpp"
 
 #include <algorithm>
 #include <bit>
+#include <climits>
 
 #include "kernels/jit/code/frame.hpp"
 #include "src/base/check.hpp"
@@ -19,38 +20,64 @@ using Xbyak::Reg64;
 using Xbyak::RegExp;
 using Xbyak::Xmm;
 
-constexpr std::array kOperandRegisters = {11, 12, 13, 14, 3};
+constexpr std::array kOperandRegisters = {12, 13, 14, 3};
+constexpr std::array kRowRegisters = {9, 10, 11, 7};
 Reg64 operand_register(size_t k) { return Reg64(kOperandRegisters[k]); }
+Reg64 row_register(size_t row) { return Reg64(kRowRegisters[row]); }
 
-/// Vector registers: two of sources, two for a moment, the rows' weights, what is held; those of the expression.
-constexpr int kSources = 0, kMoment = 2, kWeights = 4, kHeld = 6, kMostHeld = 6, kBody = kHeld + kMostHeld;
+/// Vector registers behind those of sources: some for a moment, the rows' weights, what is held; those of the
+/// expression.
+constexpr int kMoment = Picks::kVectors, kMoments = 3, kWeights = kMoment + kMoments;
+constexpr int kHeld = kWeights + static_cast<int>(kMostPicked), kMostHeld = 6, kBody = kHeld + kMostHeld;
 constexpr int kFetched = 1024;  ///< bytes ahead of what is read
+
+/// Nothing where places lie too far from each other.
+std::optional<Picks::Taps> taps_of(const std::vector<std::vector<Tap>>& lanes, size_t number) {
+  constexpr auto kLanes = static_cast<int32_t>(Picks::kLanes);
+  int32_t least = INT32_MAX;
+  for (const std::vector<Tap>& taps : lanes) least = std::min(least, taps[number].source);
+  Picks::Taps picked{.vector = least / kLanes};
+  for (size_t l = 0; l < lanes.size(); ++l) {
+    const Tap& tap = lanes[l][number];
+    const int32_t place = tap.source - picked.vector * kLanes;
+    if (place >= 3 * kLanes) return {};
+    if (place >= 2 * kLanes) picked.third = static_cast<uint16_t>(picked.third | 1U << l);
+    picked.places.push_back(place);
+    picked.weights.push_back(std::bit_cast<int32_t>(tap.weight));
+  }
+  return picked;
+}
 
 }  // namespace
 
+std::vector<Tap> split_taps(std::span<const Tap> taps, size_t count) {
+  std::vector<Tap> split(taps.begin(), taps.end());
+  while (split.size() < count) {
+    split.back().weight /= 2;
+    split.push_back(split.back());
+  }
+  return split;
+}
+
 std::optional<std::vector<Picks>> picks_of(const AxisMap& map) {
-  constexpr auto kLanes = static_cast<int64_t>(Picks::kLanes);
+  const auto most = static_cast<size_t>(map.most_taps());
+  if (most > kMostPicked) return {};
   std::vector<Picks> list;
-  int before = 0;
-  for (int64_t first = 0; first < map.to(); first += kLanes) {
-    const int64_t end = std::min(first + kLanes, map.to());
-    int32_t least = INT32_MAX, most = 0;
-    for (int64_t i = first; i < end; ++i) {
-      if (map.taps(i).empty() || map.taps(i).size() > 2) return {};
-      least = std::min(least, map.taps(i).front().source);
-      most = std::max(most, map.taps(i).back().source);
+  for (int64_t first = 0; first < map.to(); first += static_cast<int64_t>(Picks::kLanes)) {
+    std::vector<std::vector<Tap>> lanes;
+    Picks picks{.first = INT_MAX};
+    for (int64_t l = 0; l < static_cast<int64_t>(Picks::kLanes); ++l) {
+      const std::span<const Tap> taps = map.taps(std::min(first + l, map.to() - 1));
+      if (taps.empty()) return {};
+      lanes.push_back(split_taps(taps, most));
+      picks.first = std::min(picks.first, taps.front().source / static_cast<int>(Picks::kLanes));
+      picks.last = std::max(picks.last, taps.back().source / static_cast<int>(Picks::kLanes));
     }
-    Picks picks{.vector = static_cast<int>(least / kLanes), .places = {}, .weights = {}};
-    if (most / kLanes > picks.vector + 1 || picks.vector < before) return {};
-    before = picks.vector;
-    for (int64_t i = first; i < first + kLanes; ++i) {
-      const std::span<const Tap> taps = map.taps(std::min(i, map.to() - 1));
-      const bool single = taps.size() == 1;
-      for (size_t k = 0; k < 2; ++k) {
-        const Tap& tap = single ? taps[0] : taps[k];
-        picks.places[k].push_back(tap.source - picks.vector * static_cast<int32_t>(kLanes));
-        picks.weights[k].push_back(std::bit_cast<int32_t>(single ? tap.weight / 2 : tap.weight));
-      }
+    if (picks.last - picks.first >= Picks::kVectors || (!list.empty() && picks.first < list.back().first)) return {};
+    for (size_t k = 0; k < most; ++k) {
+      std::optional<Picks::Taps> taps = taps_of(lanes, k);
+      if (!taps) return {};
+      picks.taps.push_back(*std::move(taps));
     }
     list.push_back(std::move(picks));
   }
@@ -58,7 +85,7 @@ std::optional<std::vector<Picks>> picks_of(const AxisMap& map) {
 }
 
 PicksKernel::PicksKernel(const Lanes& back, const PicksShape& shape) : Emitter(Isa::avx512), s_(shape) {
-  PT_ASSERT(operands() <= kMostOperands && s_.results <= kMostResults);
+  PT_ASSERT(operands() <= kMostOperands && s_.out.size() <= kMostOutputs && s_.results <= kMostResults);
   const bool joins = s_.stores == PicksShape::Stores::joined;
   const int end = value_registers() - (joins ? JoinedStores::registers(*this, s_.out.size()) : 0);
   const int spill_at = aligned(joins ? static_cast<int>(sizeof(JoinedPlace) * s_.out.size()) : 0);
@@ -93,10 +120,11 @@ PicksKernel::PicksKernel(const Lanes& back, const PicksShape& shape) : Emitter(I
 /// What the most vectors read: scales that are whole numbers have few different patterns.
 void PicksKernel::choose_held() {
   std::map<Picks::Numbers, int> uses;
-  for (const Picks& p : s_.picks)
-    for (size_t k = 0; k < (s_.two_places ? 2 : 1); ++k)
-      for (const Picks::Numbers* numbers : {&p.places[k], &p.weights[k]})
-        if (numbers == &p.places[k] || s_.two_places) ++uses[*numbers];
+  for (const Picks& picks : s_.picks)
+    for (const Picks::Taps& taps : picks.taps) {
+      ++uses[taps.places];
+      if (s_.weighted) ++uses[taps.weights];
+    }
   std::vector<std::pair<int, const Picks::Numbers*>> order;
   for (const auto& [numbers, count] : uses) order.emplace_back(-count, &numbers);
   std::ranges::stable_sort(order, {}, &std::pair<int, const Picks::Numbers*>::first);
@@ -115,7 +143,7 @@ void PicksKernel::emit_start() {
   mov(rsi, ptr[rdi + offsetof(PicksCall, rows)]);
   mov(rcx, ptr[rdi + offsetof(PicksCall, count)]);
   for (const auto& [numbers, number] : held_) vmovups(Zmm(number), pattern(numbers));
-  for (int v : {kSources, kSources + 1}) vpxord(Zmm(v), Zmm(v), Zmm(v));
+  for (int v = 0; v < Picks::kVectors; ++v) vpxord(source(v), source(v), source(v));
   if (!joined_) return;
   for (size_t k = 0; k < 3 * s_.out.size(); ++k) {
     read(rdx, offsetof(PicksCall, joined), k);
@@ -126,21 +154,17 @@ void PicksKernel::emit_start() {
 }
 
 void PicksKernel::emit_row(Body& body) {
-  const auto source = [&](const Reg64& to, size_t at) {
-    movsxd(to, dword[rsi + static_cast<int>(at)]);
-    add(to, r8);
-  };
-  source(r9, offsetof(PickedRow, first));
-  if (s_.two_rows) {
-    source(r10, offsetof(PickedRow, second));
-    vbroadcastss(Zmm(kWeights), dword[rsi + offsetof(PickedRow, first_weight)]);
-    vbroadcastss(Zmm(kWeights + 1), dword[rsi + offsetof(PickedRow, second_weight)]);
+  for (size_t r = 0; r < s_.rows; ++r) {
+    const int at = static_cast<int>(r * sizeof(int32_t));
+    movsxd(row_register(r), dword[rsi + static_cast<int>(offsetof(PickedRow, from)) + at]);
+    add(row_register(r), r8);
+    if (s_.weighted_rows)
+      vbroadcastss(Zmm(kWeights + static_cast<int>(r)),
+                   dword[rsi + static_cast<int>(offsetof(PickedRow, weights)) + at]);
   }
-  const auto vectors = static_cast<int>(ceil_div(s_.places, static_cast<int64_t>(lanes())));
   int read = -1;
   for (size_t v = 0; v < s_.picks.size(); ++v) {
-    const int last = std::min(s_.picks[v].vector + 1, vectors - 1);
-    for (read = std::max(read, s_.picks[v].vector - 1); read < last;) emit_source(++read);
+    for (read = std::max(read, s_.picks[v].first - 1); read < s_.picks[v].last;) emit_source(++read);
     body.emit(hooks(v));
   }
   add(rsi, static_cast<int>(sizeof(PickedRow)));
@@ -148,36 +172,49 @@ void PicksKernel::emit_row(Body& body) {
   if (joined_) joined_->emit_row_end(s_.results);
 }
 
-/// Vector `vector` of the source's row, the sum of two.
+/// Vector `vector` of the source's row, the sum of some.
 void PicksKernel::emit_source(int vector) {
-  const Zmm to(kSources + vector % 2), second(kMoment);
   const int bytes = lanes() * bits_of(s_.source) / 8, behind = vector * bytes;
   const auto count = static_cast<int>(std::min<int64_t>(lanes(), s_.places - int64_t{vector} * lanes()));
-  load(to, s_.source, Walk::next, r9 + behind, count);
-  if (!s_.two_rows) return;
-  if (s_.stores != PicksShape::Stores::plain && begins_line(behind, bytes)) prefetcht1(ptr[r10 + behind + kFetched]);
-  vmulps(to, to, Zmm(kWeights));
-  load(second, s_.source, Walk::next, r10 + behind, count);
-  vfmadd231ps(to, second, Zmm(kWeights + 1));
+  for (size_t r = 0; r < s_.rows; ++r) {
+    const Zmm row = r == 0 ? source(vector) : Zmm(kMoment), weight(kWeights + static_cast<int>(r));
+    if (s_.stores != PicksShape::Stores::plain && r + 1 == s_.rows && begins_line(behind, bytes))
+      prefetcht1(ptr[row_register(r) + behind + kFetched]);
+    load(row, s_.source, Walk::next, row_register(r) + behind, count);
+    if (!s_.weighted_rows) {
+      if (r > 0) vaddps(source(vector), source(vector), row);
+    } else {
+      r == 0 ? vmulps(row, row, weight) : vfmadd231ps(source(vector), row, weight);
+    }
+  }
+}
+
+/// Uses the last register for a moment.
+void PicksKernel::pick(Zmm to, const Picks::Taps& taps) {
+  const auto held = held_.find(taps.places);
+  held != held_.end() ? vmovaps(to, Zmm(held->second)) : vmovups(to, pattern(taps.places));
+  Zmm places(kMoment + kMoments - 1);
+  if (taps.third != 0) {  // the order takes places modulo a vector's length
+    held != held_.end() ? void(places = Zmm(held->second)) : vmovaps(places, to);
+    mov(eax, taps.third);
+    kmovd(k1, eax);
+  }
+  vpermi2ps(to, source(taps.vector), source(taps.vector + 1));
+  if (taps.third != 0) vpermps(to | k1, places, source(taps.vector + 2));
 }
 
 void PicksKernel::emit_picks(Zmm to, const Picks& picks) {
-  const Zmm low(kSources + picks.vector % 2), high(kSources + (picks.vector + 1) % 2);
-  const auto pick = [&](const Zmm& picked, const Picks::Numbers& places) {
-    const auto held = held_.find(places);
-    held != held_.end() ? vmovaps(picked, Zmm(held->second)) : vmovups(picked, pattern(places));
-    vpermi2ps(picked, low, high);
-  };
-  const auto weighted = [&](const auto& compute, const Picks::Numbers& weights) {
-    const auto held = held_.find(weights);
-    held != held_.end() ? compute(Zmm(held->second)) : compute(pattern(weights));
-  };
-  if (!s_.two_places) return pick(to, picks.places[0]);
-  const Zmm first(kMoment), second(kMoment + 1);
-  pick(first, picks.places[0]);
-  pick(second, picks.places[1]);
-  weighted([&](const Xbyak::Operand& w) { vmulps(to, first, w); }, picks.weights[0]);
-  weighted([&](const Xbyak::Operand& w) { vfmadd231ps(to, second, w); }, picks.weights[1]);
+  if (!s_.weighted) return pick(to, picks.taps[0]);
+  for (size_t k = 0; k < picks.taps.size(); ++k) {
+    const Picks::Taps& taps = picks.taps[k];
+    const Zmm picked(kMoment + static_cast<int>(k % 2));
+    pick(picked, taps);
+    const auto add = [&](const Xbyak::Operand& weights) {
+      k == 0 ? vmulps(to, picked, weights) : vfmadd231ps(to, picked, weights);
+    };
+    const auto held = held_.find(taps.weights);
+    held != held_.end() ? add(Zmm(held->second)) : add(pattern(taps.weights));
+  }
 }
 
 BodyHooks PicksKernel::hooks(size_t vector) {

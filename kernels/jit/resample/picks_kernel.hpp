@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// PicksKernel: rows of results along x that take one or two places each. Source places are summed over the rows they
-// are taken from, a vector in a register, and results are picked from two such registers.
+// PicksKernel: rows of results along x that take a few places each. Source places are summed over the rows they are
+// taken from, a vector in a register, and results are picked from a few such registers.
 #pragma once
 
 #include <array>
 #include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "kernels/jit/code/body.hpp"
@@ -14,11 +15,34 @@
 
 namespace partita::jit {
 
-/// A row of results: two rows of sources, in bytes from the plane. One row alone is both, a half of each.
+/// Taps of a result, or rows of a row of results, at the most.
+inline constexpr size_t kMostPicked = 4;
+
+/// The same sum of `count` taps, at least as many as there are: what is split has weights that are powers of two less,
+/// so that nothing meets a weight of zero.
+std::vector<Tap> split_taps(std::span<const Tap> taps, size_t count);
+
+/// A row of results: rows of sources, in bytes from the plane.
 struct PickedRow {
-  int32_t first, second;
-  float first_weight, second_weight;
+  std::array<int32_t, kMostPicked> from;
+  std::array<float, kMostPicked> weights;
 };
+
+/// Where a vector of results takes its places from, by taps.
+struct Picks {
+  using Numbers = std::vector<int32_t>;
+  static constexpr size_t kLanes = 16;
+  static constexpr int kVectors = 4;  ///< of the source's row, that are at hand
+  struct Taps {
+    int vector = 0;      ///< of the source's row, places are counted from its first; they lie there or in the next one
+    uint16_t third = 0;  ///< but for these lanes, whose places lie in the one behind that
+    Numbers places = {}, weights = {};  ///< weights as bits
+  };
+  int first = 0, last = 0;  ///< vectors
+  std::vector<Taps> taps = {};
+};
+/// Of all results; nothing where one takes too many places, or a vector places too far from each other.
+std::optional<std::vector<Picks>> picks_of(const AxisMap& map);
 
 struct PickOperand {
   Dtype dtype;
@@ -26,22 +50,12 @@ struct PickOperand {
   int64_t row_bytes;
 };
 
-/// Where a vector of results takes its places from: `vector` of the source's row and the next one.
-struct Picks {
-  static constexpr size_t kLanes = 16;
-  using Numbers = std::vector<int32_t>;
-  int vector = 0;
-  std::array<Numbers, 2> places;   ///< of the first and of the second tap
-  std::array<Numbers, 2> weights;  ///< as bits; of one place alone a half each
-};
-/// Of all results; nothing where one takes more than two places, or a vector places too far from each other.
-std::optional<std::vector<Picks>> picks_of(const AxisMap& map);
-
 struct PicksShape {
   enum class Stores : uint8_t { plain, streaming, joined };
   Dtype source = Dtype::undef;
   int64_t places = 0, results = 0;  ///< of a row
-  bool two_rows = false, two_places = false;
+  size_t rows = 1;                  ///< that a place is summed over
+  bool weighted_rows = false, weighted = false;
   std::vector<Picks> picks = {};
   std::vector<PickOperand> in = {}, out = {};  ///< of the back expression
   Stores stores = Stores::plain;
@@ -59,7 +73,7 @@ struct PicksCall {
 
 class PicksKernel : private Emitter {
  public:
-  static constexpr size_t kMostOperands = 5;
+  static constexpr size_t kMostOperands = 4, kMostOutputs = 2;
   static constexpr int64_t kMostResults = 1024;
 
   /// AVX-512 alone. `back` has no coordinates. Throws Xbyak::Error where there is no memory for code.
@@ -77,6 +91,8 @@ class PicksKernel : private Emitter {
   void emit_row(Body& body);
   void emit_source(int vector);
   void emit_picks(Zmm to, const Picks& picks);
+  void pick(Zmm to, const Picks::Taps& taps);
+  static Zmm source(int vector) { return Zmm(vector % Picks::kVectors); }
   BodyHooks hooks(size_t vector);
 
   PicksShape s_;
