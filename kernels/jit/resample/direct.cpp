@@ -7,7 +7,6 @@
 
 #include "kernels/jit/flat/exceeds_cache.hpp"
 #include "src/base/round.hpp"
-#include "src/base/threads.hpp"
 
 namespace partita::jit {
 namespace {
@@ -108,11 +107,7 @@ ResampleDirect::Kernel ResampleDirect::make(Isa isa, size_t z_taps, size_t y_tap
 
 Status ResampleDirect::operator()(const RunArgs& args) const {
   const bool streaming = may_stream_ && outputs_aligned(args);
-  const int64_t to_z = walk_.z.to(), to_y = walk_.y.to();
-  parallel_for(walk_.outer * to_z * to_y, walk_.x.to() * walk_.channels, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row)
-      run_row(args, row / to_y / to_z, row / to_y % to_z, row % to_y, streaming);
-  });
+  each_result_row(walk_, [&](int64_t plane, int64_t z, int64_t y) { run_row(args, plane, z, y, streaming); });
   return {};
 }
 

@@ -11,7 +11,6 @@
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/round.hpp"
-#include "src/base/threads.hpp"
 
 namespace partita::jit {
 namespace {
@@ -79,14 +78,11 @@ ResampleLinear::ResampleLinear(const Problem& p, const Target& target)
 }
 
 void ResampleLinear::make_kernels(const Problem& p) {
-  Lanes back = expanded(back_expression(p), p, Isa::avx512);
-  for (Lane& lane : back.code)  // operands in the kernel's order
-    if (lane.op == LaneOp::load)
-      lane.imm = static_cast<int32_t>(std::ranges::find(back_in_, lane.imm) - back_in_.begin());
+  const Lanes back = numbered_back(p, back_in_);
   LinearShape shape{.gradient = is_gradient(p), .source = source_.dtype, .source_bytes = source_.x};
   shape.weighted = walk_.y.weighted() || walk_.z.weighted();
   const auto operands = [&](const std::vector<WalkedTensor>& tensors) {
-    std::vector<LinearOperand> list;
+    std::vector<TurnOperand> list;
     for (const WalkedTensor& t : tensors) list.push_back({t.dtype, t.channel_step(walk_) == 1, t.x});
     return list;
   };
@@ -115,11 +111,7 @@ void ResampleLinear::make_kernels(const Problem& p) {
 
 Status ResampleLinear::operator()(const RunArgs& args) const {
   const bool streaming = may_stream_ && outputs_aligned(args);
-  const int64_t to_z = walk_.z.to(), to_y = walk_.y.to();
-  parallel_for(walk_.outer * to_z * to_y, walk_.x.to() * walk_.channels, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row)
-      run_row(args, row / to_y / to_z, row / to_y % to_z, row % to_y, streaming);
-  });
+  each_result_row(walk_, [&](int64_t plane, int64_t z, int64_t y) { run_row(args, plane, z, y, streaming); });
   return {};
 }
 

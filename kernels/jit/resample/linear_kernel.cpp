@@ -18,21 +18,17 @@ using Xbyak::RegExp;
 using Xbyak::Xmm;
 
 constexpr std::array kRowRegisters = {8, 9, 10, 11};
-constexpr std::array kOperandRegisters = {3, 12, 13, 14, 15};
 
 Reg64 row_register(size_t row) { return Reg64(kRowRegisters[row]); }
-Reg64 operand_register(size_t k) { return Reg64(kOperandRegisters[k]); }
 
 }  // namespace
 
 int64_t LinearKernel::most_channels(size_t rows) { return (rows <= 2 ? 8 : 4) * lanes_of(Isa::avx512); }
 
-LinearKernel::LinearKernel(const Lanes& back, const LinearShape& shape) : Emitter(Isa::avx512), s_(shape) {
-  PT_ASSERT(s_.rows <= kMostRows && operands() <= kMostOperands && s_.channels <= most_channels(s_.rows));
-  Body body(*this, back, {newer(vectors()).getIdx(), value_registers(), rsp}, [&](int k) {
-    const LinearOperand& o = s_.in[static_cast<size_t>(k)];
-    return !o.steps && o.x_bytes == 0;
-  });
+LinearKernel::LinearKernel(const Lanes& back, const LinearShape& shape)
+    : OperandCode(shape.in, shape.out, shape.channels), s_(shape) {
+  PT_ASSERT(s_.rows <= kMostRows && s_.channels <= most_channels(s_.rows));
+  Body body(*this, back, {newer(vectors()).getIdx(), value_registers(), rsp}, [this](int k) { return repeats(k); });
   emit_in_frame(*this, {rbx, r12, r13, r14, r15}, body.spill_slots() * 64, [&] {
     emit_start();
     body.emit_constants();
@@ -113,13 +109,9 @@ void LinearKernel::emit_gradient(Body& body) {
 }
 
 void LinearKernel::emit_start() {
-  const auto read = [&](const Reg64& to, size_t list, size_t k) {
-    mov(rax, ptr[rdi + static_cast<int>(list)]);
-    mov(to, ptr[rax + 8 * static_cast<int>(k)]);
-  };
-  for (size_t r = 0; r < s_.rows; ++r) read(row_register(r), offsetof(LinearCall, rows), r);
-  for (size_t k = 0; k < s_.in.size(); ++k) read(operand_register(k), offsetof(LinearCall, in), k);
-  for (size_t k = 0; k < s_.out.size(); ++k) read(operand_register(s_.in.size() + k), offsetof(LinearCall, out), k);
+  mov(rax, ptr[rdi + offsetof(LinearCall, rows)]);
+  for (size_t r = 0; r < s_.rows; ++r) mov(row_register(r), ptr[rax + 8 * static_cast<int>(r)]);
+  emit_addresses(offsetof(LinearCall, in), offsetof(LinearCall, out));
   mov(rax, ptr[rdi + offsetof(LinearCall, weights)]);
   for (size_t r = 0; s_.weighted && r < s_.rows; ++r) vbroadcastss(weight(r), ptr[rax + 4 * static_cast<int>(r)]);
   mov(rsi, ptr[rdi + offsetof(LinearCall, places)]);
@@ -134,7 +126,7 @@ void LinearKernel::emit_source(Xbyak::Zmm to, int vector) {
   const int bytes = lanes() * bits_of(s_.source) / 8, behind = vector * bytes;
   for (size_t r = 0; r < s_.rows; ++r) {
     const Xbyak::Zmm row = r == 0 ? to : moment();
-    load(row, s_.source, Walk::next, row_register(r) + behind, channels_of(vector));
+    load(row, s_.source, Walk::next, row_register(r) + behind, count_of(vector));
     if (s_.fetched != 0 && r + s_.fetching_rows >= s_.rows && begins_line(behind, bytes))
       prefetcht1(ptr[row_register(r) + (behind + s_.fetched)]);
     if (r == 0) {
@@ -164,7 +156,7 @@ void LinearKernel::emit_additions(bool single) {
 
 void LinearKernel::emit_results(Body& body, Taken taken) {
   for (int v = 0; v < vectors(); ++v) body.emit(hooks(v, taken));
-  for (size_t k = 0; k < operands(); ++k) advance(operand_register(k), operand(k).x_bytes);
+  emit_next_turn();
 }
 
 BodyHooks LinearKernel::hooks(int vector, Taken taken) {
@@ -174,26 +166,9 @@ BodyHooks LinearKernel::hooks(int vector, Taken taken) {
     vmulps(dst, older(vector), ptr_b[rsi + offsetof(LinearPlace, older)]);
     vfmadd231ps(dst, newer(vector), ptr_b[rsi + offsetof(LinearPlace, newer)]);
   };
-  hooks.load = [this, vector](Xmm dst, int k) {
-    const auto number = static_cast<size_t>(k);
-    load(dst, operand(number).dtype, operand(number).steps ? Walk::next : Walk::same, elements(number, vector),
-         channels_of(vector));
-  };
-  hooks.store = [this, vector](Xmm value, const Lane& lane) {
-    const size_t number = s_.in.size() + static_cast<size_t>(lane.imm);
-    const int count = channels_of(vector);
-    store(value, operand(number).dtype, lane.flag, elements(number, vector), count, s_.streaming && count == lanes());
-  };
+  hooks.load = [this, vector](Xmm dst, int k) { load_operand(dst, k, vector); };
+  hooks.store = [this, vector](Xmm value, const Lane& lane) { store_operand(value, lane, vector, s_.streaming); };
   return hooks;
-}
-
-int LinearKernel::channels_of(int vector) const {
-  return static_cast<int>(std::min<int64_t>(lanes(), s_.channels - int64_t{vector} * lanes()));
-}
-
-RegExp LinearKernel::elements(size_t k, int vector) const {
-  const int behind = operand(k).steps ? vector * lanes() * bits_of(operand(k).dtype) / 8 : 0;
-  return operand_register(k) + behind;
 }
 
 }  // namespace partita::jit

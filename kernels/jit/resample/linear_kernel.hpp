@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/jit/code/body.hpp"
+#include "kernels/jit/resample/operand_code.hpp"
 
 namespace partita::jit {
 
@@ -19,12 +20,6 @@ struct LinearPlace {
   float older, newer;
 };
 
-struct LinearOperand {
-  Dtype dtype;
-  bool steps;  ///< one element for each channel, else one for all
-  int64_t x_bytes;
-};
-
 struct LinearShape {
   bool gradient = false;
   Dtype source = Dtype::undef;
@@ -32,7 +27,7 @@ struct LinearShape {
   size_t rows = 0;           ///< that are summed over z and y
   bool weighted = false;     ///< by weights
   int64_t channels = 0;
-  std::vector<LinearOperand> in = {}, out = {};  ///< of the back expression
+  std::vector<TurnOperand> in = {}, out = {};  ///< of the back expression; a turn is a place
   /// So many bytes ahead of the last rows (so many of them) lines are fetched, which are read next; 0: none.
   int fetched = 0;
   size_t fetching_rows = 1;
@@ -49,9 +44,10 @@ struct LinearCall {
   void* const* out;
 };
 
-class LinearKernel : private Emitter {
+class LinearKernel : private OperandCode {
  public:
-  static constexpr size_t kMostRows = 4, kMostOperands = 5;
+  using OperandCode::kMostOperands;
+  static constexpr size_t kMostRows = 4;
   /// Channels that one kernel takes at the most, so that their vectors have registers; these fill cache lines.
   static int64_t most_channels(size_t rows);
 
@@ -60,16 +56,11 @@ class LinearKernel : private Emitter {
   void operator()(const LinearCall& call) const { entry_(&call); }
 
  private:
-  int vectors() const { return static_cast<int>((s_.channels + lanes() - 1) / lanes()); }
-  int channels_of(int vector) const;
   Xbyak::Zmm weight(size_t row) const { return Xbyak::Zmm(static_cast<int>(row)); }
   Xbyak::Zmm moment() const { return Xbyak::Zmm(static_cast<int>(s_.rows)); }
   Xbyak::Zmm sum() const { return Xbyak::Zmm(moment().getIdx() + 1); }  ///< of the gradient
   Xbyak::Zmm older(int vector) const { return Xbyak::Zmm(moment().getIdx() + (s_.gradient ? 2 : 1) + vector); }
   Xbyak::Zmm newer(int vector) const { return Xbyak::Zmm(older(vectors()).getIdx() + vector); }
-  const LinearOperand& operand(size_t k) const { return k < s_.in.size() ? s_.in[k] : s_.out[k - s_.in.size()]; }
-  size_t operands() const { return s_.in.size() + s_.out.size(); }
-  Xbyak::RegExp elements(size_t k, int vector) const;
   enum class Taken : uint8_t { both, newer, older_sum };  ///< by a result
   void emit_start();
   void emit_interpolation(Body& body);

@@ -77,12 +77,9 @@ ResamplePicks::ResamplePicks(const Problem& p, const Target& target)
   const int64_t planes = walk_.outer * walk_.inner * walk_.z.to();
   blocks_ = std::min(walk_.y.to(), ceil_div(kPiecesPerThread * std::max(1, target.threads), planes));
 
-  Lanes back = expanded(back_expression(p), p, Isa::avx512);
-  for (Lane& lane : back.code)  // operands in the kernel's order
-    if (lane.op == LaneOp::load)
-      lane.imm = static_cast<int32_t>(std::ranges::find(back_in_, lane.imm) - back_in_.begin());
+  const Lanes back = numbered_back(p, back_in_);
   const auto operands = [&](const std::vector<WalkedTensor>& tensors) {
-    std::vector<PickOperand> list;
+    std::vector<TurnOperand> list;
     for (const WalkedTensor& t : tensors) list.push_back({t.dtype, t.row_step(walk_, walk_.x.to()) == 1, t.y});
     return list;
   };

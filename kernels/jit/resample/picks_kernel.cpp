@@ -20,9 +20,7 @@ using Xbyak::Reg64;
 using Xbyak::RegExp;
 using Xbyak::Xmm;
 
-constexpr std::array kOperandRegisters = {12, 13, 14, 3};
 constexpr std::array kRowRegisters = {9, 10, 11, 7};
-Reg64 operand_register(size_t k) { return Reg64(kOperandRegisters[k]); }
 Reg64 row_register(size_t row) { return Reg64(kRowRegisters[row]); }
 
 /// Vector registers behind those of sources: some for a moment, the rows' weights, what is held; those of the
@@ -84,18 +82,16 @@ std::optional<std::vector<Picks>> picks_of(const AxisMap& map) {
   return list;
 }
 
-PicksKernel::PicksKernel(const Lanes& back, const PicksShape& shape) : Emitter(Isa::avx512), s_(shape) {
-  PT_ASSERT(operands() <= kMostOperands && s_.out.size() <= kMostOutputs && s_.results <= kMostResults);
+PicksKernel::PicksKernel(const Lanes& back, const PicksShape& shape)
+    : OperandCode(shape.in, shape.out, shape.results), s_(shape) {
+  PT_ASSERT(s_.out.size() <= kMostOutputs && s_.results <= kMostResults);
   const bool joins = s_.stores == PicksShape::Stores::joined;
   const int end = value_registers() - (joins ? JoinedStores::registers(*this, s_.out.size()) : 0);
   const int spill_at = aligned(joins ? static_cast<int>(sizeof(JoinedPlace) * s_.out.size()) : 0);
-  Body body(*this, back, {kBody, end, rsp + spill_at}, [&](int k) {
-    const PickOperand& o = s_.in[static_cast<size_t>(k)];
-    return !o.steps && o.row_bytes == 0;
-  });
+  Body body(*this, back, {kBody, end, rsp + spill_at}, [this](int k) { return repeats(k); });
   if (joins) {
     std::vector<Dtype> types;
-    for (const PickOperand& o : s_.out) types.push_back(o.dtype);
+    for (const TurnOperand& o : s_.out) types.push_back(o.dtype);
     joined_.emplace(static_cast<Emitter&>(*this), types, end, r15d, rsp);
   }
   choose_held();
@@ -133,21 +129,17 @@ void PicksKernel::choose_held() {
 }
 
 void PicksKernel::emit_start() {
-  const auto read = [&](const Reg64& to, size_t list, size_t k) {
-    mov(rax, ptr[rdi + static_cast<int>(list)]);
-    mov(to, ptr[rax + 8 * static_cast<int>(k)]);
-  };
-  for (size_t k = 0; k < s_.in.size(); ++k) read(operand_register(k), offsetof(PicksCall, in), k);
-  for (size_t k = 0; k < s_.out.size(); ++k) read(operand_register(s_.in.size() + k), offsetof(PicksCall, out), k);
+  emit_addresses(offsetof(PicksCall, in), offsetof(PicksCall, out));
   mov(r8, ptr[rdi + offsetof(PicksCall, source)]);
   mov(rsi, ptr[rdi + offsetof(PicksCall, rows)]);
   mov(rcx, ptr[rdi + offsetof(PicksCall, count)]);
   for (const auto& [numbers, number] : held_) vmovups(Zmm(number), pattern(numbers));
   for (int v = 0; v < Picks::kVectors; ++v) vpxord(source(v), source(v), source(v));
   if (!joined_) return;
-  for (size_t k = 0; k < 3 * s_.out.size(); ++k) {
-    read(rdx, offsetof(PicksCall, joined), k);
-    mov(ptr[rsp + 8 * static_cast<int>(k)], rdx);
+  mov(rax, ptr[rdi + offsetof(PicksCall, joined)]);
+  for (int k = 0; k < 3 * static_cast<int>(s_.out.size()); ++k) {
+    mov(rdx, ptr[rax + 8 * k]);
+    mov(ptr[rsp + 8 * k], rdx);
   }
   mov(r15, ptr[rdi + offsetof(PicksCall, pending)]);
   joined_->emit_start();
@@ -168,7 +160,7 @@ void PicksKernel::emit_row(Body& body) {
     body.emit(hooks(v));
   }
   add(rsi, static_cast<int>(sizeof(PickedRow)));
-  for (size_t k = 0; k < operands(); ++k) advance(operand_register(k), operand(k).row_bytes);
+  emit_next_turn();
   if (joined_) joined_->emit_row_end(s_.results);
 }
 
@@ -218,33 +210,16 @@ void PicksKernel::emit_picks(Zmm to, const Picks& picks) {
 }
 
 BodyHooks PicksKernel::hooks(size_t vector) {
+  const auto number = static_cast<int>(vector);
   BodyHooks hooks;
   hooks.skeleton = [this, vector](Xmm dst) { emit_picks(Zmm(dst.getIdx()), s_.picks[vector]); };
-  hooks.load = [this, vector](Xmm dst, int k) {
-    const auto number = static_cast<size_t>(k);
-    load(dst, operand(number).dtype, operand(number).steps ? Walk::next : Walk::same, elements(number, vector),
-         count_of(vector));
-  };
-  hooks.store = [this, vector](Xmm value, const Lane& lane) {
-    const auto output = static_cast<size_t>(lane.imm);
-    const int count = count_of(vector);
-    if (joined_) {
-      const bool last = vector + 1 == s_.picks.size();
-      return joined_->emit_store(output, value, lane.flag, static_cast<int64_t>(vector), last, count);
-    }
-    store(value, s_.out[output].dtype, lane.flag, elements(s_.in.size() + output, vector), count,
-          s_.stores == PicksShape::Stores::streaming && count == lanes());
+  hooks.load = [this, number](Xmm dst, int k) { load_operand(dst, k, number); };
+  hooks.store = [this, number](Xmm value, const Lane& lane) {
+    if (!joined_) return store_operand(value, lane, number, s_.stores == PicksShape::Stores::streaming);
+    joined_->emit_store(static_cast<size_t>(lane.imm), value, lane.flag, number, number + 1 == vectors(),
+                        count_of(number));
   };
   return hooks;
-}
-
-int PicksKernel::count_of(size_t vector) const {
-  return static_cast<int>(std::min<int64_t>(lanes(), s_.results - static_cast<int64_t>(vector) * lanes()));
-}
-
-RegExp PicksKernel::elements(size_t k, size_t vector) const {
-  const int behind = operand(k).steps ? static_cast<int>(vector) * lanes() * bits_of(operand(k).dtype) / 8 : 0;
-  return operand_register(k) + behind;
 }
 
 }  // namespace partita::jit

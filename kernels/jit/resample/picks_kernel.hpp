@@ -12,6 +12,7 @@
 #include "kernels/jit/code/body.hpp"
 #include "kernels/jit/flat/joined_stores.hpp"
 #include "kernels/jit/resample/axes.hpp"
+#include "kernels/jit/resample/operand_code.hpp"
 
 namespace partita::jit {
 
@@ -44,12 +45,6 @@ struct Picks {
 /// Of all results; nothing where one takes too many places, or a vector places too far from each other.
 std::optional<std::vector<Picks>> picks_of(const AxisMap& map);
 
-struct PickOperand {
-  Dtype dtype;
-  bool steps;  ///< one element for each result of a row, else one for all
-  int64_t row_bytes;
-};
-
 struct PicksShape {
   enum class Stores : uint8_t { plain, streaming, joined };
   Dtype source = Dtype::undef;
@@ -57,7 +52,7 @@ struct PicksShape {
   size_t rows = 1;                  ///< that a place is summed over
   bool weighted_rows = false, weighted = false;
   std::vector<Picks> picks = {};
-  std::vector<PickOperand> in = {}, out = {};  ///< of the back expression
+  std::vector<TurnOperand> in = {}, out = {};  ///< of the back expression; a turn is a row
   Stores stores = Stores::plain;
 };
 
@@ -71,9 +66,10 @@ struct PicksCall {
   int64_t pending;
 };
 
-class PicksKernel : private Emitter {
+class PicksKernel : private OperandCode {
  public:
-  static constexpr size_t kMostOperands = 4, kMostOutputs = 2;
+  using OperandCode::kMostOperands;
+  static constexpr size_t kMostOutputs = 2;
   static constexpr int64_t kMostResults = 1024;
 
   /// AVX-512 alone. `back` has no coordinates. Throws Xbyak::Error where there is no memory for code.
@@ -82,10 +78,6 @@ class PicksKernel : private Emitter {
 
  private:
   using Zmm = Xbyak::Zmm;
-  size_t operands() const { return s_.in.size() + s_.out.size(); }
-  const PickOperand& operand(size_t k) const { return k < s_.in.size() ? s_.in[k] : s_.out[k - s_.in.size()]; }
-  int count_of(size_t vector) const;
-  Xbyak::RegExp elements(size_t k, size_t vector) const;
   void choose_held();
   void emit_start();
   void emit_row(Body& body);

@@ -5,6 +5,7 @@
 #include "kernels/jit/flat/row_kernel.hpp"
 #include "kernels/jit/resample/axes.hpp"
 #include "kernels/problem.hpp"
+#include "src/base/threads.hpp"
 
 namespace partita::jit {
 
@@ -39,6 +40,15 @@ ResampleWalk resample_walk(const Problem& p, bool channel_last);
 /// from a few vectors of sources, with axes joined.
 ResampleWalk joined_walk(const Problem& p, bool channel_last, Isa isa);
 WalkedTensor walked(const TensorDesc& desc, const Problem& p, const ResampleWalk& walk);
+
+/// Calls run(plane, z, y) for each row of results, channel-last, on all threads.
+template <class F>
+void each_result_row(const ResampleWalk& walk, F run) {
+  const int64_t to_z = walk.z.to(), to_y = walk.y.to();
+  parallel_for(walk.outer * to_z * to_y, walk.x.to() * walk.channels, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) run(row / to_y / to_z, row / to_y % to_z, row % to_y);
+  });
+}
 
 /// Null where generated code can walk every operand in one of the layouts, then `channel_last` says which.
 const char* refuse_resample_walk(const Problem& p, bool& channel_last);

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// OperandCode: operands of the expression behind a resampling, as kernels see them that make some vectors a turn.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "kernels/jit/code/emitter.hpp"
+#include "kernels/problem.hpp"
+
+namespace partita::jit {
+
+struct TurnOperand {
+  Dtype dtype;
+  bool steps;     ///< one element for each of the turn, else one for all
+  int64_t bytes;  ///< to the next turn
+};
+
+/// For AVX-512. Addresses are in r12, r13, r14 and rbx.
+class OperandCode : protected Emitter {
+ public:
+  static constexpr size_t kMostOperands = 4;
+
+ protected:
+  /// `elements` of a turn.
+  OperandCode(std::vector<TurnOperand> in, std::vector<TurnOperand> out, int64_t elements);
+
+  int vectors() const { return static_cast<int>((elements_ + lanes() - 1) / lanes()); }
+  /// Elements of a vector.
+  int count_of(int vector) const;
+  /// Whether an input has one element for all turns.
+  bool repeats(int input) const;
+  /// Reads the addresses from the lists of inputs and outputs, which lie so many bytes behind rdi. Uses rax.
+  void emit_addresses(size_t in, size_t out);
+  void emit_next_turn();
+  void load_operand(const Xbyak::Xmm& dst, int input, int vector);
+  void store_operand(const Xbyak::Xmm& value, const Lane& store, int vector, bool streaming);
+
+ private:
+  const TurnOperand& operand(size_t k) const { return k < in_.size() ? in_[k] : out_[k - in_.size()]; }
+  Xbyak::RegExp address(size_t k, int vector) const;
+
+  std::vector<TurnOperand> in_, out_;
+  int64_t elements_;
+};
+
+/// The back expression for such a kernel, its loads numbered by their places in `in`.
+Lanes numbered_back(const Problem& p, std::span<const int> in);
+
+}  // namespace partita::jit
