@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "kernels/jit/flat/exceeds_cache.hpp"
-#include "src/base/round.hpp"
 
 namespace partita::jit {
 namespace {
@@ -54,8 +53,7 @@ ResampleDirect::ResampleDirect(const Problem& p, const Target& target)
   bool aligned = true;
   for (const TensorDesc& desc : p.out) {
     out_.push_back(walked(desc, p, walk_));
-    const WalkedTensor& t = out_.back();
-    for (int64_t distance : {t.offset, t.outer, t.z, t.y, t.x}) aligned = aligned && distance % kCacheLine == 0;
+    aligned = aligned && out_.back().at_cache_lines(/*places=*/true);
   }
   may_stream_ = aligned && exceeds_cache(p);
   stretches_ = x_stretches(walk_, p.attrs, x_step_);

@@ -10,7 +10,6 @@
 #include "kernels/jit/flat/flat_parts.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
-#include "src/base/round.hpp"
 
 namespace partita::jit {
 namespace {
@@ -70,8 +69,7 @@ ResampleLinear::ResampleLinear(const Problem& p, const Target& target)
   bool aligned = true;
   for (const TensorDesc& desc : p.out) {
     out_.push_back(walked(desc, p, walk_));
-    const WalkedTensor& t = out_.back();
-    for (int64_t distance : {t.offset, t.outer, t.z, t.y, t.x}) aligned = aligned && distance % kCacheLine == 0;
+    aligned = aligned && out_.back().at_cache_lines(/*places=*/true);
   }
   may_stream_ = aligned && exceeds_cache(p);
   make_kernels(p);

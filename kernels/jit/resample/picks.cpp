@@ -93,15 +93,11 @@ ResamplePicks::ResamplePicks(const Problem& p, const Target& target)
   plain_ = std::make_unique<const PicksKernel>(back, shape);
   if (!exceeds_cache(p)) return;
 
-  const auto at_lines = [](const WalkedTensor& t) {
-    return std::ranges::all_of(std::array{t.offset, t.outer, t.inner, t.z, t.y},
-                               [](int64_t distance) { return distance % kCacheLine == 0; });
-  };
   const auto follow = [&](const WalkedTensor& t) {
     return t.each == out_[0].each && t.each > 1 && t.y == walk_.x.to() * t.each && t.offset == out_[0].offset &&
            t.outer == out_[0].outer && t.inner == out_[0].inner && t.z == out_[0].z && t.offset % t.each == 0;
   };
-  joined_ = !std::ranges::all_of(out_, at_lines);
+  joined_ = !std::ranges::all_of(out_, [](const WalkedTensor& t) { return t.at_cache_lines(/*places=*/false); });
   if (joined_ && !std::ranges::all_of(out_, follow)) return;
   shape.stores = joined_ ? PicksShape::Stores::joined : PicksShape::Stores::streaming;
   streaming_ = std::make_unique<const PicksKernel>(back, shape);

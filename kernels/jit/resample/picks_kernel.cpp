@@ -17,7 +17,6 @@ namespace partita::jit {
 namespace {
 
 using Xbyak::Reg64;
-using Xbyak::RegExp;
 using Xbyak::Xmm;
 
 constexpr std::array kRowRegisters = {9, 10, 11, 7};

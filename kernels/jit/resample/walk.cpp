@@ -8,6 +8,7 @@
 
 #include "kernels/jit/resample/columns.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/round.hpp"
 
 namespace partita::jit {
 namespace {
@@ -96,6 +97,11 @@ int WalkedTensor::row_step(const ResampleWalk& walk, int64_t extent) const {
 int WalkedTensor::channel_step(const ResampleWalk& walk) const {
   if (walk.channels == 1 || c == each) return 1;
   return c == 0 ? 0 : -1;
+}
+
+bool WalkedTensor::at_cache_lines(bool places) const {
+  return std::ranges::all_of(std::array{offset, outer, inner, z, y, places ? x : 0},
+                             [](int64_t distance) { return distance % kCacheLine == 0; });
 }
 
 ResampleWalk resample_walk(const Problem& p, bool channel_last) {

@@ -33,6 +33,8 @@ struct WalkedTensor {
   int row_step(const ResampleWalk& walk, int64_t extent) const;
   /// The same for the channels of one place.
   int channel_step(const ResampleWalk& walk) const;
+  /// Whether planes, rows and, if so asked, the places of a row begin at cache lines.
+  bool at_cache_lines(bool places) const;
 };
 
 ResampleWalk resample_walk(const Problem& p, bool channel_last);
