@@ -52,10 +52,10 @@ bool ResampleLinear::fits(const Problem& p, Isa isa) {
   if (isa != Isa::avx512 || refuse_resample_walk(p, channel_last) || !channel_last || !p.front.empty()) return false;
   const ResampleWalk walk = resample_walk(p, true);
   const Expr back = back_expression(p);
-  return walk.channels >= kLeastChannels && linear_places(walk, is_gradient(p)) &&
+  return walk.channels >= kLeastChannels &&
          walk.z.most_taps() * walk.y.most_taps() <= static_cast<int64_t>(LinearKernel::kMostRows) &&
          loaded_operands(back).size() + p.out.size() <= LinearKernel::kMostOperands && !reads_coordinates(back) &&
-         expanded(back, p, isa).code.size() <= kMostOperations;
+         linear_places(walk, is_gradient(p)) && expanded(back, p, isa).code.size() <= kMostOperations;
 }
 
 ResampleLinear::ResampleLinear(const Problem& p, const Target& target)
@@ -77,8 +77,8 @@ ResampleLinear::ResampleLinear(const Problem& p, const Target& target)
 
 void ResampleLinear::make_kernels(const Problem& p) {
   const Lanes back = numbered_back(p, back_in_);
-  LinearShape shape{.gradient = is_gradient(p), .source = source_.dtype, .source_bytes = source_.x};
-  shape.weighted = walk_.y.weighted() || walk_.z.weighted();
+  LinearShape shape{.gradient = is_gradient(p), .source_bytes = source_.x};
+  shape.rows = {.dtype = source_.dtype, .weighted = walk_.y.weighted() || walk_.z.weighted()};
   const auto operands = [&](const std::vector<WalkedTensor>& tensors) {
     std::vector<TurnOperand> list;
     for (const WalkedTensor& t : tensors) list.push_back({t.dtype, t.channel_step(walk_) == 1, t.x});
@@ -87,19 +87,19 @@ void ResampleLinear::make_kernels(const Problem& p) {
   // A row of sources is read first for one row of results and then for some more, which leave memory time.
   const int64_t rows_ahead = std::max<int64_t>(1, walk_.y.from() / walk_.y.to());
   if (exceeds_cache(p) && source_.y <= INT32_MAX / 2 / rows_ahead) {
-    shape.fetched = static_cast<int>(source_.y * rows_ahead);
-    shape.fetching_rows = static_cast<size_t>(rows_ahead);
+    shape.rows.fetched = static_cast<int>(source_.y * rows_ahead);
+    shape.rows.fetching = static_cast<size_t>(rows_ahead);
   }
   shape.in = operands(back_tensors_);
   shape.out = operands(out_);
   for (int64_t z = 0; z < walk_.z.to(); ++z)
     for (int64_t y = 0; y < walk_.y.to(); ++y)
       for (size_t streaming = 0; streaming <= (may_stream_ ? 1 : 0); ++streaming) {
-        shape.rows = walk_.z.taps(z).size() * walk_.y.taps(y).size();
+        shape.rows.count = walk_.z.taps(z).size() * walk_.y.taps(y).size();
         shape.streaming = streaming == 1;
-        Kernels& kernels = kernels_[streaming][shape.rows];
+        Kernels& kernels = kernels_[streaming][shape.rows.count];
         if (kernels.last) continue;
-        const int64_t most = LinearKernel::most_channels(shape.rows);
+        const int64_t most = LinearKernel::most_channels(shape.rows.count);
         shape.channels = most;
         if (walk_.channels > most) kernels.whole = std::make_shared<const LinearKernel>(back, shape);
         shape.channels = walk_.channels - (walk_.channels - 1) / most * most;
@@ -117,7 +117,7 @@ void ResampleLinear::run_row(const RunArgs& args, int64_t plane, int64_t z, int6
   const auto z_taps = walk_.z.taps(z), y_taps = walk_.y.taps(y);
   const size_t row_count = z_taps.size() * y_taps.size();
   const Kernels& kernels = kernels_[streaming ? 1 : 0][row_count];
-  const int64_t most = LinearKernel::most_channels(row_count), places = std::max(walk_.x.from(), walk_.x.to());
+  const int64_t most = LinearKernel::most_channels(row_count), places = std::ssize(places_);
   std::array<const void*, LinearKernel::kMostRows> rows;
   std::array<float, LinearKernel::kMostRows> weights;
   std::array<const void*, LinearKernel::kMostOperands> in;

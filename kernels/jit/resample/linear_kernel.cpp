@@ -3,32 +3,20 @@
 //   rdi call, rsi the place, rdx places left, ecx moves left, r8 to r11 rows, others the operands
 #include "kernels/jit/resample/linear_kernel.hpp"
 
-#include <algorithm>
-#include <array>
-
 #include "kernels/jit/code/frame.hpp"
 #include "src/base/check.hpp"
-#include "src/base/dtype.hpp"
 
 namespace partita::jit {
-namespace {
 
-using Xbyak::Reg64;
 using Xbyak::Xmm;
-
-constexpr std::array kRowRegisters = {8, 9, 10, 11};
-
-Reg64 row_register(size_t row) { return Reg64(kRowRegisters[row]); }
-
-}  // namespace
 
 int64_t LinearKernel::most_channels(size_t rows) { return (rows <= 2 ? 8 : 4) * lanes_of(Isa::avx512); }
 
 LinearKernel::LinearKernel(const Lanes& back, const LinearShape& shape)
     : OperandCode(shape.in, shape.out, shape.channels), s_(shape) {
-  PT_ASSERT(s_.rows <= kMostRows && s_.channels <= most_channels(s_.rows));
+  PT_ASSERT(s_.rows.count <= kMostRows && s_.channels <= most_channels(s_.rows.count));
   Body body(*this, back, {newer(vectors()).getIdx(), value_registers(), rsp}, [this](int k) { return repeats(k); });
-  emit_in_frame(*this, {rbx, r12, r13, r14, r15}, body.spill_slots() * 64, [&] {
+  emit_in_frame(*this, {rbx, r12, r13, r14}, body.spill_slots() * 64, [&] {
     emit_start();
     body.emit_constants();
     body.emit_row_values(hooks(0, Taken::both));
@@ -93,7 +81,7 @@ void LinearKernel::emit_gradient(Body& body) {
   jmp(make, T_NEAR);
   L(made);
   dec(rdx);
-  js(done, T_NEAR);
+  jz(done, T_NEAR);
   cmp(dword[rsi + offsetof(LinearPlace, single)], 0);
   jne(single, T_NEAR);
   emit_additions(false);
@@ -109,35 +97,18 @@ void LinearKernel::emit_gradient(Body& body) {
 
 void LinearKernel::emit_start() {
   mov(rax, ptr[rdi + offsetof(LinearCall, rows)]);
-  for (size_t r = 0; r < s_.rows; ++r) mov(row_register(r), ptr[rax + 8 * static_cast<int>(r)]);
+  for (size_t r = 0; r < s_.rows.count; ++r) mov(row_register(r), ptr[rax + 8 * static_cast<int>(r)]);
   emit_addresses(offsetof(LinearCall, in), offsetof(LinearCall, out));
   mov(rax, ptr[rdi + offsetof(LinearCall, weights)]);
-  for (size_t r = 0; s_.weighted && r < s_.rows; ++r) vbroadcastss(weight(r), ptr[rax + 4 * static_cast<int>(r)]);
+  for (int r = 0; s_.rows.weighted && r < moment().getIdx(); ++r) vbroadcastss(Xbyak::Zmm(r), ptr[rax + 4 * r]);
   mov(rsi, ptr[rdi + offsetof(LinearCall, places)]);
   mov(rdx, ptr[rdi + offsetof(LinearCall, count)]);
   for (int v = 0; v < vectors(); ++v)
     for (const Xbyak::Zmm& sum : {older(v), newer(v)}) vpxord(sum, sum, sum);
 }
 
-/// A source place, summed over the rows, of which a gradient may have none. Uses moment().
-void LinearKernel::emit_source(Xbyak::Zmm to, int vector) {
-  if (s_.rows == 0) vpxord(to, to, to);
-  const int bytes = lanes() * bits_of(s_.source) / 8, behind = vector * bytes;
-  for (size_t r = 0; r < s_.rows; ++r) {
-    const Xbyak::Zmm row = r == 0 ? to : moment();
-    load(row, s_.source, Walk::next, row_register(r) + behind, count_of(vector));
-    if (s_.fetched != 0 && r + s_.fetching_rows >= s_.rows && begins_line(behind, bytes))
-      prefetcht1(ptr[row_register(r) + (behind + s_.fetched)]);
-    if (r == 0) {
-      if (s_.weighted) vmulps(to, to, weight(r));
-    } else {
-      s_.weighted ? vfmadd231ps(to, row, weight(r)) : vaddps(to, to, row);
-    }
-  }
-}
-
 void LinearKernel::emit_next_source() {
-  for (size_t r = 0; r < s_.rows; ++r) advance(row_register(r), s_.source_bytes);
+  for (size_t r = 0; r < s_.rows.count; ++r) advance(row_register(r), s_.source_bytes);
 }
 
 /// A place's source to what it takes from.

@@ -22,15 +22,10 @@ struct LinearPlace {
 
 struct LinearShape {
   bool gradient = false;
-  Dtype source = Dtype::undef;
+  SourceRows rows = {};      ///< summed over z and y; a gradient's may be none
   int64_t source_bytes = 0;  ///< from place to place along x
-  size_t rows = 0;           ///< that are summed over z and y
-  bool weighted = false;     ///< by weights
   int64_t channels = 0;
   std::vector<TurnOperand> in = {}, out = {};  ///< of the back expression; a turn is a place
-  /// So many bytes ahead of the last rows (so many of them) lines are fetched, which are read next; 0: none.
-  int fetched = 0;
-  size_t fetching_rows = 1;
   bool streaming = false;
 };
 
@@ -39,7 +34,7 @@ struct LinearCall {
   const void* const* rows;
   const float* weights;  ///< of the rows
   const LinearPlace* places;
-  int64_t count;  ///< of places; of the gradient without the last one, which only completes results
+  int64_t count;  ///< of places; the last one of a gradient only completes results
   const void* const* in;
   void* const* out;
 };
@@ -47,7 +42,7 @@ struct LinearCall {
 class LinearKernel : private OperandCode {
  public:
   using OperandCode::kMostOperands;
-  static constexpr size_t kMostRows = 4;
+  using OperandCode::kMostRows;
   /// Channels that one kernel takes at the most, so that their vectors have registers; these fill cache lines.
   static int64_t most_channels(size_t rows);
 
@@ -56,16 +51,17 @@ class LinearKernel : private OperandCode {
   void operator()(const LinearCall& call) const { entry_(&call); }
 
  private:
-  Xbyak::Zmm weight(size_t row) const { return Xbyak::Zmm(static_cast<int>(row)); }
-  Xbyak::Zmm moment() const { return Xbyak::Zmm(static_cast<int>(s_.rows)); }
-  Xbyak::Zmm sum() const { return Xbyak::Zmm(moment().getIdx() + 1); }  ///< of the gradient
+  Xbyak::Zmm moment() const { return Xbyak::Zmm(static_cast<int>(s_.rows.count)); }  ///< behind the rows' weights
+  Xbyak::Zmm sum() const { return Xbyak::Zmm(moment().getIdx() + 1); }               ///< of the gradient
   Xbyak::Zmm older(int vector) const { return Xbyak::Zmm(moment().getIdx() + (s_.gradient ? 2 : 1) + vector); }
   Xbyak::Zmm newer(int vector) const { return Xbyak::Zmm(older(vectors()).getIdx() + vector); }
   enum class Taken : uint8_t { both, newer, older_sum };  ///< by a result
   void emit_start();
   void emit_interpolation(Body& body);
   void emit_gradient(Body& body);
-  void emit_source(Xbyak::Zmm to, int vector);
+  void emit_source(Xbyak::Zmm to, int vector) {
+    OperandCode::emit_source(s_.rows, to, vector, count_of(vector), 0, moment());
+  }
   void emit_next_source();
   void emit_additions(bool single);
   void emit_results(Body& body, Taken taken);

@@ -42,6 +42,23 @@ void OperandCode::emit_next_turn() {
   for (size_t k = 0; k < in_.size() + out_.size(); ++k) advance(register_of(k), operand(k).bytes);
 }
 
+void OperandCode::emit_source(const SourceRows& rows, Xbyak::Zmm to, int vector, int count, int weights,
+                              Xbyak::Zmm moment) {
+  if (rows.count == 0) vpxord(to, to, to);
+  const int bytes = lanes() * bits_of(rows.dtype) / 8, behind = vector * bytes;
+  for (size_t r = 0; r < rows.count; ++r) {
+    const Xbyak::Zmm row = r == 0 ? to : moment, weight(weights + static_cast<int>(r));
+    if (rows.fetched != 0 && r + rows.fetching >= rows.count && begins_line(behind, bytes))
+      prefetcht1(ptr[row_register(r) + (behind + rows.fetched)]);
+    load(row, rows.dtype, Walk::next, row_register(r) + behind, count);
+    if (r == 0) {
+      if (rows.weighted) vmulps(to, to, weight);
+    } else {
+      rows.weighted ? vfmadd231ps(to, row, weight) : vaddps(to, to, row);
+    }
+  }
+}
+
 void OperandCode::load_operand(const Xbyak::Xmm& dst, int input, int vector) {
   const auto k = static_cast<size_t>(input);
   load(dst, operand(k).dtype, operand(k).steps ? Walk::next : Walk::same, address(k, vector), count_of(vector));

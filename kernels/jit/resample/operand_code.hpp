@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// OperandCode: operands of the expression behind a resampling, as kernels see them that make some vectors a turn.
+// OperandCode: what kernels of resampling share that make some vectors a turn: the operands of the expression behind,
+// and sources that are summed over a few rows.
 #pragma once
 
 #include <span>
@@ -16,10 +17,19 @@ struct TurnOperand {
   int64_t bytes;  ///< to the next turn
 };
 
-/// For AVX-512. Addresses are in r12, r13, r14 and rbx.
+struct SourceRows {
+  Dtype dtype = Dtype::undef;
+  size_t count = 0;
+  bool weighted = false;
+  /// So many bytes ahead of the last rows (so many of them) lines are fetched, which are read next; 0: none.
+  int fetched = 0;
+  size_t fetching = 1;
+};
+
+/// For AVX-512. Addresses of operands are in r12, r13, r14 and rbx, those of rows of sources in r8 to r11.
 class OperandCode : protected Emitter {
  public:
-  static constexpr size_t kMostOperands = 4;
+  static constexpr size_t kMostOperands = 4, kMostRows = 4;
 
  protected:
   /// `elements` of a turn.
@@ -33,6 +43,10 @@ class OperandCode : protected Emitter {
   /// Reads the addresses from the lists of inputs and outputs, which lie so many bytes behind rdi. Uses rax.
   void emit_addresses(size_t in, size_t out);
   void emit_next_turn();
+  static Xbyak::Reg64 row_register(size_t row) { return Xbyak::Reg64(8 + static_cast<int>(row)); }
+  /// to = vector `vector` of the rows, `count` elements of it, summed, times the weights in vector registers from
+  /// `weights` on; zeros where there are no rows. Overwrites `moment`.
+  void emit_source(const SourceRows& rows, Xbyak::Zmm to, int vector, int count, int weights, Xbyak::Zmm moment);
   void load_operand(const Xbyak::Xmm& dst, int input, int vector);
   void store_operand(const Xbyak::Xmm& value, const Lane& store, int vector, bool streaming);
 

@@ -18,6 +18,7 @@ namespace {
 
 constexpr size_t kMostOperations = 1500;  ///< of a row: its code is straight
 constexpr int64_t kPiecesPerThread = 4;
+constexpr int kFetched = 1024;  ///< bytes ahead of what is read
 
 /// Of all results along z and y; nothing where one takes none or too many, or rows are too far from each other.
 std::optional<std::vector<PickedRow>> picked_rows(const ResampleWalk& walk, const WalkedTensor& source) {
@@ -60,9 +61,10 @@ bool ResamplePicks::fits(const Problem& p, Isa isa) {
     if (!rows_step(desc, 1)) return false;
   const auto lanes = static_cast<int64_t>(Picks::kLanes);
   const auto vectors = static_cast<size_t>(ceil_div(walk.x.to(), lanes));
-  return walk.x.to() >= lanes && walk.x.to() <= PicksKernel::kMostResults && picked_rows(walk, source) &&
-         picks_of(walk.x) && loaded_operands(back).size() + p.out.size() <= PicksKernel::kMostOperands &&
-         p.out.size() <= PicksKernel::kMostOutputs && expanded(back, p, isa).code.size() * vectors <= kMostOperations;
+  return walk.x.to() >= lanes && walk.x.to() <= PicksKernel::kMostResults &&
+         loaded_operands(back).size() + p.out.size() <= PicksKernel::kMostOperands &&
+         p.out.size() <= PicksKernel::kMostOutputs && picked_rows(walk, source) && picks_of(walk.x) &&
+         expanded(back, p, isa).code.size() * vectors <= kMostOperations;
 }
 
 ResamplePicks::ResamplePicks(const Problem& p, const Target& target)
@@ -83,9 +85,10 @@ ResamplePicks::ResamplePicks(const Problem& p, const Target& target)
     for (const WalkedTensor& t : tensors) list.push_back({t.dtype, t.row_step(walk_, walk_.x.to()) == 1, t.y});
     return list;
   };
-  PicksShape shape{.source = source_.dtype, .places = walk_.x.from(), .results = walk_.x.to()};
-  shape.rows = static_cast<size_t>(walk_.z.most_taps() * walk_.y.most_taps());
-  shape.weighted_rows = is_weighted(walk_.z) || is_weighted(walk_.y);
+  PicksShape shape{.places = walk_.x.from(), .results = walk_.x.to()};
+  shape.rows = {.dtype = source_.dtype,
+                .count = static_cast<size_t>(walk_.z.most_taps() * walk_.y.most_taps()),
+                .weighted = is_weighted(walk_.z) || is_weighted(walk_.y)};
   shape.weighted = is_weighted(walk_.x);
   shape.picks = *picks_of(walk_.x);
   shape.in = operands(back_tensors_);
@@ -100,6 +103,7 @@ ResamplePicks::ResamplePicks(const Problem& p, const Target& target)
   joined_ = !std::ranges::all_of(out_, [](const WalkedTensor& t) { return t.at_cache_lines(/*places=*/false); });
   if (joined_ && !std::ranges::all_of(out_, follow)) return;
   shape.stores = joined_ ? PicksShape::Stores::joined : PicksShape::Stores::streaming;
+  shape.rows.fetched = kFetched;
   streaming_ = std::make_unique<const PicksKernel>(back, shape);
 }
 

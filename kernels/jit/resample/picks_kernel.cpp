@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code of rows that are picked.
-//   rsi row, rcx rows left, r8 plane, r9 to r11 and rdi rows of sources, r12 to r14 and rbx operands, r15 elements that
-//   wait of joined rows, rax and rdx for a moment; the stack holds the places of joined results
+//   rdi plane, rsi row, rcx rows left, r8 to r11 rows of sources, r12 to r14 and rbx operands, r15 elements that wait
+//   of joined rows, rax and rdx for a moment; the stack holds the places of joined results
 #include "kernels/jit/resample/picks_kernel.hpp"
 
 #include <algorithm>
@@ -10,23 +10,17 @@
 
 #include "kernels/jit/code/frame.hpp"
 #include "src/base/check.hpp"
-#include "src/base/dtype.hpp"
 #include "src/base/round.hpp"
 
 namespace partita::jit {
 namespace {
 
-using Xbyak::Reg64;
 using Xbyak::Xmm;
-
-constexpr std::array kRowRegisters = {9, 10, 11, 7};
-Reg64 row_register(size_t row) { return Reg64(kRowRegisters[row]); }
 
 /// Vector registers behind those of sources: some for a moment, the rows' weights, what is held; those of the
 /// expression.
 constexpr int kMoment = Picks::kVectors, kMoments = 3, kWeights = kMoment + kMoments;
 constexpr int kHeld = kWeights + static_cast<int>(kMostPicked), kMostHeld = 6, kBody = kHeld + kMostHeld;
-constexpr int kFetched = 1024;  ///< bytes ahead of what is read
 
 /// Nothing where places lie too far from each other.
 std::optional<Picks::Taps> taps_of(const std::vector<std::vector<Tap>>& lanes, size_t number) {
@@ -129,27 +123,28 @@ void PicksKernel::choose_held() {
 
 void PicksKernel::emit_start() {
   emit_addresses(offsetof(PicksCall, in), offsetof(PicksCall, out));
-  mov(r8, ptr[rdi + offsetof(PicksCall, source)]);
   mov(rsi, ptr[rdi + offsetof(PicksCall, rows)]);
   mov(rcx, ptr[rdi + offsetof(PicksCall, count)]);
   for (const auto& [numbers, number] : held_) vmovups(Zmm(number), pattern(numbers));
   for (int v = 0; v < Picks::kVectors; ++v) vpxord(source(v), source(v), source(v));
-  if (!joined_) return;
-  mov(rax, ptr[rdi + offsetof(PicksCall, joined)]);
-  for (int k = 0; k < 3 * static_cast<int>(s_.out.size()); ++k) {
-    mov(rdx, ptr[rax + 8 * k]);
-    mov(ptr[rsp + 8 * k], rdx);
+  if (joined_) {
+    mov(rax, ptr[rdi + offsetof(PicksCall, joined)]);
+    for (int k = 0; k < 3 * static_cast<int>(s_.out.size()); ++k) {
+      mov(rdx, ptr[rax + 8 * k]);
+      mov(ptr[rsp + 8 * k], rdx);
+    }
+    mov(r15, ptr[rdi + offsetof(PicksCall, pending)]);
+    joined_->emit_start();
   }
-  mov(r15, ptr[rdi + offsetof(PicksCall, pending)]);
-  joined_->emit_start();
+  mov(rdi, ptr[rdi + offsetof(PicksCall, source)]);
 }
 
 void PicksKernel::emit_row(Body& body) {
-  for (size_t r = 0; r < s_.rows; ++r) {
+  for (size_t r = 0; r < s_.rows.count; ++r) {
     const int at = static_cast<int>(r * sizeof(int32_t));
     movsxd(row_register(r), dword[rsi + static_cast<int>(offsetof(PickedRow, from)) + at]);
-    add(row_register(r), r8);
-    if (s_.weighted_rows)
+    add(row_register(r), rdi);
+    if (s_.rows.weighted)
       vbroadcastss(Zmm(kWeights + static_cast<int>(r)),
                    dword[rsi + static_cast<int>(offsetof(PickedRow, weights)) + at]);
   }
@@ -165,19 +160,8 @@ void PicksKernel::emit_row(Body& body) {
 
 /// Vector `vector` of the source's row, the sum of some.
 void PicksKernel::emit_source(int vector) {
-  const int bytes = lanes() * bits_of(s_.source) / 8, behind = vector * bytes;
   const auto count = static_cast<int>(std::min<int64_t>(lanes(), s_.places - int64_t{vector} * lanes()));
-  for (size_t r = 0; r < s_.rows; ++r) {
-    const Zmm row = r == 0 ? source(vector) : Zmm(kMoment), weight(kWeights + static_cast<int>(r));
-    if (s_.stores != PicksShape::Stores::plain && r + 1 == s_.rows && begins_line(behind, bytes))
-      prefetcht1(ptr[row_register(r) + behind + kFetched]);
-    load(row, s_.source, Walk::next, row_register(r) + behind, count);
-    if (!s_.weighted_rows) {
-      if (r > 0) vaddps(source(vector), source(vector), row);
-    } else {
-      r == 0 ? vmulps(row, row, weight) : vfmadd231ps(source(vector), row, weight);
-    }
-  }
+  OperandCode::emit_source(s_.rows, source(vector), vector, count, kWeights, Zmm(kMoment));
 }
 
 /// Uses the last register for a moment.

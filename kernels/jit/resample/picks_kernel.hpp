@@ -17,7 +17,7 @@
 namespace partita::jit {
 
 /// Taps of a result, or rows of a row of results, at the most.
-inline constexpr size_t kMostPicked = 4;
+inline constexpr size_t kMostPicked = OperandCode::kMostRows;
 
 /// The same sum of `count` taps, at least as many as there are: what is split has weights that are powers of two less,
 /// so that nothing meets a weight of zero.
@@ -47,10 +47,9 @@ std::optional<std::vector<Picks>> picks_of(const AxisMap& map);
 
 struct PicksShape {
   enum class Stores : uint8_t { plain, streaming, joined };
-  Dtype source = Dtype::undef;
+  SourceRows rows = {};
   int64_t places = 0, results = 0;  ///< of a row
-  size_t rows = 1;                  ///< that a place is summed over
-  bool weighted_rows = false, weighted = false;
+  bool weighted = false;            ///< along x
   std::vector<Picks> picks = {};
   std::vector<TurnOperand> in = {}, out = {};  ///< of the back expression; a turn is a row
   Stores stores = Stores::plain;

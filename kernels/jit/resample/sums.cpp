@@ -50,8 +50,7 @@ int64_t ResampleSums::length(size_t kind) const {
 /// Every row starts where a streaming store may.
 bool ResampleSums::may_stream() const {
   for (const WalkedTensor& t : out_) {
-    for (int64_t distance : {t.offset, t.outer, t.inner, t.z, t.y})
-      if (distance % kCacheLine != 0) return false;
+    if (!t.at_cache_lines(/*places=*/false)) return false;
     const int64_t along = whole_rows_ ? blocks_.chunk * walk_.channels * t.each : t.x;
     if (along % kCacheLine != 0 && (!whole_rows_ || blocks_.chunks.size() > 1)) return false;
   }

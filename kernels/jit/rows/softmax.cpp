@@ -131,15 +131,17 @@ class Softmax {
     sweeps_.make(plan_);
   }
 
+  /// What is read where nothing is computed before.
+  const RowView& source() const { return plan_.in[static_cast<size_t>(plan_.edges.front_in[0])]; }
+
   /// Where nothing is computed before maxima are searched, for blocks and what is left of a row.
   void make_maxima() {
     if (plan_.edges.has_front || !plan_.space.along_lanes) return;
-    const RowView& source = plan_.in[static_cast<size_t>(plan_.edges.front_in[0])];
     const int64_t block = plan_.tiling.block, rest = plan_.space.lanes % block;
     for (int64_t length : {block, rest})
-      if (length > 0 && !RowMaxima::fits(plan_.isa, source.dtype, length)) return;
+      if (length > 0 && !RowMaxima::fits(plan_.isa, source().dtype, length)) return;
     for (int64_t length : {block, rest})
-      if (length > 0) maxima_.emplace_back(plan_.isa, source.dtype, length, source.row);
+      if (length > 0) maxima_.emplace_back(plan_.isa, source().dtype, length, source().row);
   }
 
   void write_row(RowCode& row) const {
@@ -167,8 +169,7 @@ class Softmax {
   void find_max(const Tile& tile, int64_t block) const {
     if (maxima_.empty()) return find_max_.run(tile, plan_, block);
     const bool whole = (block + 1) * plan_.tiling.block <= plan_.space.lanes;
-    const RowView& source = plan_.in[static_cast<size_t>(plan_.edges.front_in[0])];
-    (whole ? maxima_.front() : maxima_.back())(tile.address(source, block), tile.floats(max_, block), tile.rows);
+    (whole ? maxima_.front() : maxima_.back())(tile.address(source(), block), tile.floats(max_, block), tile.rows);
   }
 
   void finish(const Tile& tile) const {
