@@ -166,6 +166,24 @@ void Emitter::compute(const Lane& lane, Xmm dst, const Xmm (&in)[3], int k, cons
   negated ? vfnmadd132ps(dst, in[2], memory) : vfmadd132ps(dst, in[2], memory);
 }
 
+void Emitter::lookup(Xmm dst, Xmm a, const std::vector<int32_t>& table) {
+  if (table.size() == static_cast<size_t>(lanes()))
+    return vpermps(Xbyak::Zmm(dst.getIdx()), Xbyak::Zmm(a.getIdx()), pattern(table));
+  const std::vector<int32_t> first(table.begin(), table.begin() + lanes()), rest(table.begin() + lanes(), table.end());
+  const Xmm picked = dst == a ? scratch(0) : dst;
+  vmovups(picked, pattern(first));
+  if (dst == a) return vpermi2ps(dst, picked, pattern(rest));
+  vpermt2ps(dst, a, pattern(rest));
+}
+
+void Emitter::rectify(Xmm dst, Xmm a) {
+  // A digit for each class of numbers: 4 is minus infinity, 6 other negative numbers. Digit 0 leaves dst, 3 is NaN, 8
+  // is zero.
+  constexpr int32_t kAnswers = 0x08030000;
+  if (dst != a) vmovaps(dst, a);
+  vfixupimmps(dst, a, everywhere(kAnswers), 0);
+}
+
 void Emitter::compute(const Lane& lane, Xmm dst, Xmm a, Xmm b, Xmm c) {
   const auto imm = static_cast<uint8_t>(lane.imm);
   const bool folds = (lane.op == LaneOp::max || lane.op == LaneOp::min) && lane.flag;
@@ -206,8 +224,9 @@ void Emitter::compute(const Lane& lane, Xmm dst, Xmm a, Xmm b, Xmm c) {
     case LaneOp::cast: return cast(dst, a, static_cast<Dtype>(lane.imm));
     case LaneOp::scale: return vscalefps(dst, a, b);
     case LaneOp::fraction: return vreduceps(dst, a, kDown);
-    case LaneOp::lookup:
-      return vpermps(Xbyak::Zmm(dst.getIdx()), Xbyak::Zmm(a.getIdx()), pattern(bits_of(looked_up(lane.imm))));
+    case LaneOp::lookup: return lookup(dst, a, bits_of(looked_up(lane.imm)));
+    case LaneOp::inverse: return vrcp14ps(dst, a);
+    case LaneOp::rectified: return rectify(dst, a);
     case LaneOp::keep: return keep_lanes(dst, a, b, lane.imm);
     case LaneOp::across: return fold_lanes(dst, a, static_cast<Fold>(lane.imm));
     case LaneOp::halves:

@@ -152,6 +152,8 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   void fold_inside_quarters(Xbyak::Xmm dst, Xbyak::Xmm a, Fold fold);
   void keep_lanes(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm others, int count);
   void compare(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, uint8_t predicate);
+  void lookup(Xbyak::Xmm dst, Xbyak::Xmm a, const std::vector<int32_t>& table);
+  void rectify(Xbyak::Xmm dst, Xbyak::Xmm a);
   void cast(Xbyak::Xmm dst, Xbyak::Xmm a, Dtype dtype);
   void pack(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, Dtype dtype);
   Xbyak::Xmm half(Xbyak::Xmm v) const { return wide_ ? Xbyak::Xmm(Xbyak::Ymm(v.getIdx())) : Xbyak::Xmm(v.getIdx()); }

@@ -28,6 +28,8 @@ int lane_operands(LaneOp op) {
     case cast:
     case fraction:
     case lookup:
+    case inverse:
+    case rectified:
     case across:
     case across_quarters:
     case spread: return 1;

@@ -50,7 +50,9 @@ enum class LaneOp : uint8_t {
   cast,             ///< a rounded to the precision of type `imm` (a Dtype) and back
   scale,            ///< a times 2 to the power of floor(b), with one rounding; where LaneBuilder::wide
   fraction,         ///< a - floor(a), 0 where a is infinite; where LaneBuilder::wide
-  lookup,           ///< number a modulo 16 of the table `imm` (vector_pieces.hpp); where LaneBuilder::wide
+  lookup,           ///< number a modulo 16 or 32 of that many, looked_up(`imm`); where LaneBuilder::wide
+  inverse,          ///< 1 / a, at most 2^-14 of that from it; where LaneBuilder::wide
+  rectified,        ///< 0 where a < 0, NaN where that is minus infinity, else a; where LaneBuilder::wide
   keep,             ///< a in the first `imm` lanes, b in the others
   across,           ///< a number: all lanes of a, folded (`imm` is a Fold)
   halves,           ///< both halves of a folded, and of b, side by side
@@ -95,7 +97,8 @@ int lane_operands(LaneOp op);
 /// How near elementary functions come to the exact result.
 enum class Precision : uint8_t {
   full,  ///< within 4 ulp of f32
-  /// Within 2^-14 of its size, below 2^-118 perhaps 0: for results that are rounded to 16 bits or fewer.
+  /// For results that are rounded to 16 bits or fewer: within 1.5e-4 of their size (2^-14 without AVX-512), below
+  /// 2^-118 perhaps 0. With AVX-512 2^-25 of GELU and its derivatives is 0, too.
   narrow,
 };
 
@@ -104,8 +107,10 @@ class LaneBuilder {
  public:
   using Value = uint16_t;
   Precision precision = Precision::full;  ///< of the elementary functions appended next
-  bool wide = false;  ///< vectors have 16 lanes, and the machine LaneOp::scale, fraction and lookup: AVX-512
+  bool wide = false;  ///< vectors have 16 lanes, and the machine LaneOp::scale, fraction, ..: AVX-512
   explicit LaneBuilder(Lanes& lanes) : lanes_(lanes) {}
+  /// Whether results are narrow and AVX-512 is there to make them.
+  bool narrow_and_wide() const { return wide && precision == Precision::narrow; }
 
   Value emit(const Lane& lane);
   Value op(LaneOp o, Value a, Value b = 0, Value c = 0, int32_t imm = 0) { return emit({o, a, b, c, imm, false}); }

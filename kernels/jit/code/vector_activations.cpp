@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GELU in both forms, Mish, and their derivatives. Each is written as max(x, 0) less a term that vanishes on both
 // sides, which is computed without cancellation and meets denormals in its last product only.
+#include "kernels/jit/code/vector_narrow.hpp"
 #include "kernels/jit/code/vector_parts.hpp"
 #include "kernels/jit/code/vector_pieces.hpp"
 
@@ -30,10 +31,6 @@ constexpr float kTail[] = {0.650829077f,    -0.274173647f,   -0.0145650813f,  0.
 constexpr float kNarrowTailMiddle = 2.25f;
 constexpr float kNarrowTail[] = {0.691442072f,  -0.386324257f,  0.0798825175f,
                                  0.0273379609f, -0.0095888935f, -0.00425878726f};
-/// The logarithm to base 2 of the normal distribution function at -t for t in [0, 14.3], error 3.4e-5 below 5.7
-/// and 7.1e-5 above (f32 steps included); below -150 from there on, minus infinity for an infinite t.
-constexpr float kTailPower[] = {-1.00003242f,    -1.15094781f,    -0.458865941f,    -0.0538922027f,  0.00863891561f,
-                                -0.00101410539f, 8.26764735e-05f, -4.38463258e-06f, 1.35107896e-07f, -1.82773885e-09f};
 /// GELU's derivative at -t, divided by exp(-t^2 / 2) and the distance from its root; relative error 2.3e-8.
 constexpr float kSlopeTail[] = {0.504015088f,     -0.137143254f,   0.0302578881f,   0.0048870407f,   -0.00242080982f,
                                 -0.000995259616f, 0.000133380396f, 0.000200453404f, 2.60847301e-05f, -1.53585024e-05f};
@@ -134,15 +131,16 @@ Value mirrored(LaneBuilder& b, Value x, Value g) {
   return b.select(b.op(LaneOp::gt, b.constant(0), x), g, b.sub(b.constant(1), g));
 }
 
+/// max(x, 0) less a tail; for minus infinity NaN, as the product with 0 that is its definition.
+Value less_tail(LaneBuilder& b, Value x, NarrowFunction tail) {
+  return b.sub(b.op(LaneOp::rectified, x), narrow_function(b, tail, x));
+}
+
 }  // namespace
 
 /// x Phi(x) = max(x, 0) - |x| Phi(-|x|)
 Value gelu_erf_of(LaneBuilder& b, Value x) {
-  if (b.wide && b.precision == Precision::narrow) {
-    const Value t = falling_size(b, x, kBellEnd.full);
-    const Exponential e = power_of_two(b, polynomial(b, t, kTailPower));
-    return b.sub(at_least(b, 0, x), scaled(b, e.factor, e, t));
-  }
+  if (b.narrow_and_wide()) return less_tail(b, x, NarrowFunction::gelu_tail);
   if (b.wide) {
     const Value below = at_most(b, kPiecesEnd, x), t = size_of(b, at_least(b, -kPiecesEnd, below));
     const Exponential tail = times_bell(b, piecewise(b, Pieces::tail, t), t);
@@ -158,7 +156,8 @@ Value gelu_erf_of(LaneBuilder& b, Value x) {
 
 /// At -t: exp(-t^2 / 2) (root - t) P(t); at t: 1 less that.
 Value gelu_erf_slope_of(LaneBuilder& b, Value x) {
-  if (b.wide && b.precision == Precision::full) {
+  if (b.narrow_and_wide()) return mirrored(b, x, narrow_function(b, NarrowFunction::gelu_slope_tail, x));
+  if (b.wide) {
     const Value t = at_most(b, kPiecesEnd, size_of(b, x));
     const Exponential slope = times_bell(b, times_root_distance(b, piecewise(b, Pieces::slope, t), t), t);
     return mirrored(b, x, scaled(b, slope.factor, slope));
@@ -172,6 +171,7 @@ Value gelu_erf_slope_of(LaneBuilder& b, Value x) {
 
 /// max(x, 0) - |x| e / (1 + e)
 Value gelu_tanh_of(LaneBuilder& b, Value x) {
+  if (b.narrow_and_wide()) return less_tail(b, x, NarrowFunction::tanh_form_tail);
   const Value t = falling_size(b, x, kTanhFormEnd.of(b));
   const Exponential e = tanh_form(b, at_most(b, kTanhFormEnd.of(b), t));
   const Value below = b.add(scaled(b, e.factor, e), b.constant(1));
@@ -180,6 +180,7 @@ Value gelu_tanh_of(LaneBuilder& b, Value x) {
 
 /// At -t, with v the argument: e ((1 + e) - t v') / (1 + e)^2
 Value gelu_tanh_slope_of(LaneBuilder& b, Value x) {
+  if (b.narrow_and_wide()) return mirrored(b, x, narrow_function(b, NarrowFunction::tanh_form_slope_tail, x));
   const Value t = at_most(b, kTanhFormEnd.of(b), size_of(b, x));
   const Exponential parts = tanh_form(b, t);
   const Value e = scaled(b, parts.factor, parts), one = b.constant(1), cubic = b.constant(kCubicSlope);
@@ -196,7 +197,7 @@ Value mish_of(LaneBuilder& b, Value x) {
   const Exponential parts = fine_exponential(b, at_least(b, exp_zero(b), at_most(b, kMishEnd, x)));
   const Value e = scaled(b, parts.factor, parts);
   const Value twice = b.constant(1.5f), above = b.fma(e, b.constant(0.75f), twice);
-  const Value ratio = b.div(above, b.fma(e, above, twice));
+  const Value ratio = quotient(b, above, b.fma(e, above, twice));
   const Value factor = b.mul(ratio, parts.factor);
   if (!lifts(b)) return scaled(b, factor, parts, x);
   const Value below = at_most(b, kMishEnd, x);
@@ -215,7 +216,7 @@ Value mish_slope_of(LaneBuilder& b, Value x) {
   const Value below = b.fma(e, b.fma(e, b.fma(e, e4, eight), eight), four);
   const Value first = b.fma(e, e4, b.fma(inside, four, b.constant(6 * kShare)));
   const Value above = b.fma(e, first, b.fma(inside, four, four));
-  if (b.precision == Precision::narrow) return scaled(b, b.div(b.mul(parts.factor, above), below), parts);
+  if (b.precision == Precision::narrow) return scaled(b, quotient(b, b.mul(parts.factor, above), below), parts);
   const Pair whole = product(b, parts.factor, above);
   const Value inverse = b.div(b.constant(1), below), ratio = b.mul(whole.high, inverse);
   const Value rest = b.add(b.fnma(ratio, below, whole.high), whole.low);

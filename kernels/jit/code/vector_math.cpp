@@ -5,6 +5,7 @@
 // named narrow are for results of 16 bits.
 #include "kernels/jit/code/vector_math.hpp"
 
+#include "kernels/jit/code/vector_narrow.hpp"
 #include "kernels/jit/code/vector_parts.hpp"
 #include "kernels/jit/code/vector_pieces.hpp"
 
@@ -83,7 +84,7 @@ Exponential power_of_two(LaneBuilder& b, Value power) {
 }
 
 Exponential fine_exponential(LaneBuilder& b, Value x, std::optional<Value> rest) {
-  if (b.wide && b.precision == Precision::narrow) return power_of_two(b, b.mul(x, b.constant(kLog2e)));
+  if (b.narrow_and_wide()) return power_of_two(b, b.mul(x, b.constant(kLog2e)));
   const WholePower k = nearest_power(b, x);
   Value r = without_ln2(b, x, k.number, kLn2, kLn2Rest);
   if (rest) r = b.add(r, *rest);
@@ -120,10 +121,8 @@ Value exp_within(LaneBuilder& b, Value x) {
   return scaled(b, e.factor, e);
 }
 
-/// Whether `exponential` takes every number.
-bool is_unbounded(const LaneBuilder& b) { return b.wide && b.precision == Precision::narrow; }
-
-Value at_least_lowest(LaneBuilder& b, Value x) { return is_unbounded(b) ? x : at_least(b, kExpLowest, x); }
+/// Where the builder is both, `exponential` takes every number.
+Value at_least_lowest(LaneBuilder& b, Value x) { return b.narrow_and_wide() ? x : at_least(b, kExpLowest, x); }
 
 /// expm1(2x) = 2^k expm1(2r) + (2^k - 1) with x = k ln 2 / 2 + r, times `unit`, a power of two.
 Value expm1_double(LaneBuilder& b, Value x, int unit_exponent) {
@@ -142,7 +141,7 @@ Value expm1_double(LaneBuilder& b, Value x, int unit_exponent) {
 }  // namespace
 
 Value exp_of(LaneBuilder& b, Value x) {
-  return exp_not_positive_of(b, is_unbounded(b) ? x : at_most(b, kExpHighest, x));
+  return exp_not_positive_of(b, b.narrow_and_wide() ? x : at_most(b, kExpHighest, x));
 }
 
 Value exp_not_positive_of(LaneBuilder& b, Value x) { return exp_within(b, at_least_lowest(b, x)); }
@@ -175,8 +174,21 @@ Value log_of(LaneBuilder& b, Value x) {
   return b.op(LaneOp::or_, above_zero, b.op(LaneOp::gt, b.constant(0), x));  // all bits set is a NaN
 }
 
+Value quotient(LaneBuilder& b, Value x, Value y) {
+  return b.narrow_and_wide() ? b.mul(x, b.op(LaneOp::inverse, y)) : b.div(x, y);
+}
+
+namespace {
+
+Value with_sign_of(LaneBuilder& b, Value size, Value x) {
+  return b.op(LaneOp::or_, size, b.op(LaneOp::and_, x, b.bits(kSign)));
+}
+
+}  // namespace
+
 /// expm1(2x) / (expm1(2x) + 2)
 Value tanh_of(LaneBuilder& b, Value x) {
+  if (b.narrow_and_wide()) return with_sign_of(b, narrow_function(b, NarrowFunction::tanh, x), x);
   constexpr float kOne = 10;  // tanh of it is 1 in f32, and so is that of any larger number
   const Value expm1 = expm1_double(b, at_least(b, -kOne, at_most(b, kOne, x)), 0);
   return b.div(expm1, b.add(expm1, b.constant(2)));
@@ -184,21 +196,21 @@ Value tanh_of(LaneBuilder& b, Value x) {
 
 /// Small x: x + x P(x^2). Others: 1 - Q(|x|)^8 with the sign of x.
 Value erf_of(LaneBuilder& b, Value x) {
+  if (b.narrow_and_wide()) return with_sign_of(b, narrow_function(b, NarrowFunction::erf, x), x);
   constexpr float kSmall = 0.95f, kOne = 4;  // erf of the latter is 1 in f32
   const Value size = b.op(LaneOp::and_, x, b.bits(INT32_MAX));
   const Value small = b.fma(x, polynomial(b, b.mul(x, x), kErfSmall), x);
   const Value root = polynomial(b, at_most(b, kOne, size), kErfcRoot);
   const Value square = b.mul(root, root), fourth = b.mul(square, square);
   const Value large = b.fnma(fourth, fourth, b.constant(1));
-  const Value with_sign = b.op(LaneOp::or_, large, b.op(LaneOp::and_, x, b.bits(kSign)));
-  return b.select(b.op(LaneOp::gt, b.constant(kSmall), size), small, with_sign);
+  return b.select(b.op(LaneOp::gt, b.constant(kSmall), size), small, with_sign_of(b, large, x));
 }
 
 /// exp(x) / (1 + exp(x)), which keeps its accuracy where the result is denormal.
 Value sigmoid_of(LaneBuilder& b, Value x) {
   constexpr float kOne = 30;  // sigmoid of it is 1 in f32
   const Value e = exp_within(b, at_least_lowest(b, at_most(b, kOne, x)));
-  return b.div(e, b.add(e, b.constant(1)));
+  return quotient(b, e, b.add(e, b.constant(1)));
 }
 
 /// max(x, 0) + log(1 + exp(-|x|))

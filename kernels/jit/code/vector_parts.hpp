@@ -38,6 +38,9 @@ Value polynomial(LaneBuilder& b, Value x, std::span<const float> full, std::span
 Value at_least(LaneBuilder& b, float bound, Value x);
 Value at_most(LaneBuilder& b, float bound, Value x);
 
+/// x / y with the accuracy of the builder's precision; y is a normal number whose inverse is one, too.
+Value quotient(LaneBuilder& b, Value x, Value y);
+
 /// exp on [-ln 2, ln 2]
 Value exp_of_rest(LaneBuilder& b, Value r);
 

@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "kernels/jit/code/vector_narrow.hpp"
 #include "kernels/jit/code/vector_parts.hpp"
 
 namespace partita::jit {
@@ -81,6 +82,7 @@ int32_t coefficient(Pieces function, int power) {
 }  // namespace
 
 std::span<const float> looked_up(int32_t imm) {
+  if (imm >= kFirstNarrowTable) return narrow_table(imm);
   if (imm == kMiddle) return kMiddles;
   if (imm == kRoot) return kRoots;
   const int32_t number = imm - kFirstCoefficient;

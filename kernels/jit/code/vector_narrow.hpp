@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions for results of 16 bits whole: polynomials of third degree on pieces of the range, whose coefficients an
+// instruction picks from two vectors (LaneOp::lookup). That takes no exponential, no division and half of the time.
+#pragma once
+
+#include <span>
+
+#include "kernels/jit/code/vector_math.hpp"
+
+namespace partita::jit {
+
+inline constexpr int kNarrowPieces = 32;
+
+enum class NarrowFunction : uint8_t {
+  gelu_tail,             ///< t times the normal distribution function at -t
+  gelu_slope_tail,       ///< the derivative of GELU at -t
+  tanh_form_tail,        ///< t sigmoid(-v(t)) with v of GELU's tanh form
+  tanh_form_slope_tail,  ///< the derivative of GELU's tanh form at -t
+  tanh,
+  erf,
+};
+
+/// The function at t = |x|, where LaneBuilder::narrow_and_wide: within 2^-14 of its size and of the size of the terms
+/// it is the sum of, which matters at -t where a derivative has its root; constant (0, or 1) from where that is nearer
+/// than 2^-26 to it, or than 2^-15 to a 1.
+Value narrow_function(LaneBuilder& b, NarrowFunction function, Value x);
+
+/// A lookup's `imm` says one of these tables from here on.
+inline constexpr int32_t kFirstNarrowTable = 64;
+std::span<const float> narrow_table(int32_t imm);
+
+}  // namespace partita::jit
