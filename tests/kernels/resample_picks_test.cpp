@@ -3,14 +3,14 @@
 // reference, through the caches and past them, in whole lines and in rows that begin anywhere.
 #include <gtest/gtest.h>
 
-#include "kernels/jit/resample/picks.hpp"
+#include "kernels/jit/resample/picked.hpp"
 #include "tests/support/kernel_run.hpp"
 #include "tests/support/resampling.hpp"
 
 namespace partita::test {
 namespace {
 
-using jit::ResamplePicks;
+using jit::PickedResample;
 
 Problem resampled(const std::vector<int64_t>& from, const std::vector<int64_t>& to, const char* mode = "linear") {
   return resampling({2, 3, from, to, false}, {.mode = mode, .dtype = Dtype::bf16});
@@ -43,7 +43,7 @@ TEST(resample_picks, results_are_the_references) {
       p.out[0] = dense_desc(p.out[0].dtype, padded);
       p.out[0].dims = dims;
     }
-    if (!ResamplePicks::fits(p, Isa::avx512)) continue;
+    if (!PickedResample::fits(p, Isa::avx512)) continue;
     ++taken;
     expect_rows_agree(p, random, {.tolerance_factor = 4, .at_least = 2, .target = {.isa = Isa::avx512, .threads = 3}});
     if (HasFailure()) return;
@@ -56,7 +56,7 @@ TEST(resample_picks, expressions_read_operands_of_any_shape) {
   int taken = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Random random(seed);
-    taken += expect_operands_of_any_shape(random_resampling(random), Isa::avx512, random, ResamplePicks::fits) ? 1 : 0;
+    taken += expect_operands_of_any_shape(random_resampling(random), Isa::avx512, random, PickedResample::fits) ? 1 : 0;
     if (HasFailure()) return;
   }
   EXPECT_GT(taken, 20);
@@ -76,7 +76,7 @@ TEST(resample_picks, any_number_of_threads_gives_the_same_bits) {
     const bool large = kind % 2 == 1;
     Problem p = resampling({1, 2, {40, 56}, {80, 112}, false}, {.backward = kind > 1, .dtype = Dtype::bf16});
     if (large) p.result_bytes = int64_t{1} << 40;
-    ASSERT_TRUE(ResamplePicks::fits(p, Isa::avx512));
+    ASSERT_TRUE(PickedResample::fits(p, Isa::avx512));
     Random random(3);
     std::vector<Buffer> in;
     for (const TensorDesc& desc : p.in) in.push_back(random_buffer(desc, random));
@@ -87,9 +87,9 @@ TEST(resample_picks, any_number_of_threads_gives_the_same_bits) {
 }
 
 TEST(resample_picks, takes_few_neighbours_along_both_axes_channels_first_alone) {
-  const auto fits = [](const Problem& p) { return ResamplePicks::fits(p, Isa::avx512); };
+  const auto fits = [](const Problem& p) { return PickedResample::fits(p, Isa::avx512); };
   EXPECT_TRUE(fits(resampled({8, 8}, {16, 16})));
-  EXPECT_FALSE(ResamplePicks::fits(resampled({8, 8}, {16, 16}), Isa::avx2));
+  EXPECT_FALSE(PickedResample::fits(resampled({8, 8}, {16, 16}), Isa::avx2));
   EXPECT_TRUE(fits(resampled({8, 8}, {16, 16}, "nearest")));
   EXPECT_TRUE(fits(resampled({16, 8}, {8, 16})));
   EXPECT_TRUE(fits(resampled({3, 8, 8}, {6, 16, 16}, "nearest")));

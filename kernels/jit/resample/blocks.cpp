@@ -35,7 +35,7 @@ RowRun needed(const AxisMap& map, int64_t begin, int64_t end) {
   return last < 0 ? RowRun{0, 0} : RowRun{first, last - first + 1};
 }
 
-YBlock block_of(const ResampleWalk& walk, int64_t begin, int64_t end, const AxisStep& step,
+YBlock block_of(const PlaneWalk& walk, int64_t begin, int64_t end, const AxisStep& step,
                 const std::vector<int32_t>& position) {
   YBlock block{.begin = begin, .end = end, .runs = {}, .stretches = {}};
   const RowRun range = needed(walk.y, begin, end);
@@ -54,7 +54,7 @@ YBlock block_of(const ResampleWalk& walk, int64_t begin, int64_t end, const Axis
 }
 
 /// Result rows of a block.
-int64_t block_rows(const ResampleWalk& walk, const ResampleBlocks& b, int64_t used_rows, int threads) {
+int64_t block_rows(const PlaneWalk& walk, const ResampleBlocks& b, int64_t used_rows, int threads) {
   const int64_t rows = std::max(kPreparedRows, kPreparedFloats / (b.row_floats * b.z_slots));
   const int64_t results = std::max<int64_t>(1, rows * walk.y.to() / std::max<int64_t>(1, used_rows));
   const int64_t others = walk.outer * walk.inner * static_cast<int64_t>(b.chunks.size());
@@ -64,7 +64,7 @@ int64_t block_rows(const ResampleWalk& walk, const ResampleBlocks& b, int64_t us
 
 }  // namespace
 
-ResampleBlocks resample_blocks(const ResampleWalk& walk, const Attrs& attrs, int threads) {
+ResampleBlocks resample_blocks(const PlaneWalk& walk, const Attrs& attrs, int threads) {
   ResampleBlocks b;
   std::vector<int32_t> x_position(static_cast<size_t>(walk.x.from()));
   std::iota(x_position.begin(), x_position.end(), 0);

@@ -39,6 +39,6 @@ struct ResampleBlocks {
 };
 
 /// Enough pieces for `threads` where the work allows; what a result is made of does not depend on it.
-ResampleBlocks resample_blocks(const ResampleWalk& walk, const Attrs& attrs, int threads);
+ResampleBlocks resample_blocks(const PlaneWalk& walk, const Attrs& attrs, int threads);
 
 }  // namespace partita::jit

@@ -20,7 +20,7 @@ std::vector<int32_t> every_source(const AxisMap& map) {
   return list;
 }
 
-std::vector<TapStretch> x_stretches(const ResampleWalk& walk, const Attrs& attrs, AxisStep& step) {
+std::vector<TapStretch> x_stretches(const PlaneWalk& walk, const Attrs& attrs, AxisStep& step) {
   const std::vector<int32_t> position = every_source(walk.x);
   step = regular_step(walk.x, attrs, position);
   return tap_stretches(walk.x, 0, walk.x.to(), step, position);
@@ -31,7 +31,7 @@ std::vector<TapStretch> x_stretches(const ResampleWalk& walk, const Attrs& attrs
 bool ResampleDirect::fits(const Problem& p) {
   bool channel_last = false;
   if (refuse_resample_walk(p, channel_last) || !channel_last) return false;
-  const ResampleWalk walk = resample_walk(p, true);
+  const PlaneWalk walk = resample_walk(p, true);
   const auto taps = static_cast<size_t>(walk.z.most_taps() * walk.y.most_taps() * walk.x.most_taps());
   if (walk.channels < kLeastChannels || taps > kMaxTaps) return false;
   AxisStep step;

@@ -30,7 +30,7 @@ class ResampleDirect {
   void run_row(const RunArgs& args, int64_t plane, int64_t z, int64_t y, bool streaming) const;
   void run_stretch(const RunArgs& args, const TapStretch& s, int64_t plane, int64_t z, int64_t y, bool streaming) const;
 
-  ResampleWalk walk_;
+  PlaneWalk walk_;
   Expr front_, back_;
   std::vector<int> front_in_, back_in_;
   std::vector<WalkedTensor> front_tensors_, back_tensors_, out_;

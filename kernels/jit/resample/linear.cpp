@@ -21,7 +21,7 @@ constexpr float kWhole = 1;
 bool is_gradient(const Problem& p) { return p.step == StepKind::resample_backward; }
 
 /// Nothing where a result of the interpolation takes of other places than neighbours, or those are more than results.
-std::optional<std::vector<LinearPlace>> linear_places(const ResampleWalk& walk, bool gradient) {
+std::optional<std::vector<LinearPlace>> linear_places(const PlaneWalk& walk, bool gradient) {
   const AxisMap map = gradient ? walk.x.transposed() : walk.x;  // of the interpolation
   // Nearest neighbours, which read one place, are as fast anyway, but for their gradient.
   if (map.most_taps() > 2 || (map.most_taps() < 2 && !gradient) || map.from() < 2 || map.to() < map.from()) return {};
@@ -50,7 +50,7 @@ std::optional<std::vector<LinearPlace>> linear_places(const ResampleWalk& walk, 
 bool ResampleLinear::fits(const Problem& p, Isa isa) {
   bool channel_last = false;
   if (isa != Isa::avx512 || refuse_resample_walk(p, channel_last) || !channel_last || !p.front.empty()) return false;
-  const ResampleWalk walk = resample_walk(p, true);
+  const PlaneWalk walk = resample_walk(p, true);
   const Expr back = back_expression(p);
   return walk.channels >= kLeastChannels &&
          walk.z.most_taps() * walk.y.most_taps() <= static_cast<int64_t>(LinearKernel::kMostRows) &&

@@ -31,7 +31,7 @@ class ResampleLinear {
   void make_kernels(const Problem& p);
   void run_row(const RunArgs& args, int64_t plane, int64_t z, int64_t y, bool streaming) const;
 
-  ResampleWalk walk_;
+  PlaneWalk walk_;
   int source_port_;
   std::vector<int> back_in_;
   WalkedTensor source_;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/jit/code/body.hpp"
-#include "kernels/jit/resample/operand_code.hpp"
+#include "kernels/jit/taps/operand_code.hpp"
 
 namespace partita::jit {
 

@@ -10,7 +10,7 @@
 #include "kernels/jit/resample/blocks.hpp"
 #include "kernels/jit/resample/direct.hpp"
 #include "kernels/jit/resample/linear.hpp"
-#include "kernels/jit/resample/picks.hpp"
+#include "kernels/jit/resample/picked.hpp"
 #include "kernels/jit/resample/rows.hpp"
 #include "kernels/jit/resample/shrink.hpp"
 #include "kernels/thread_scratch.hpp"
@@ -49,7 +49,7 @@ class Resample {
   }
 
  private:
-  static ResampleWalk walk_of(const Problem& p, Isa isa) {
+  static PlaneWalk walk_of(const Problem& p, Isa isa) {
     bool channel_last = false;
     refuse_resample_walk(p, channel_last);
     return joined_walk(p, channel_last, isa);
@@ -83,7 +83,7 @@ class Resample {
     }
   }
 
-  ResampleWalk walk_;
+  PlaneWalk walk_;
   ResampleBlocks blocks_;
   ResampleRows rows_;
   ResampleSums sums_;
@@ -101,7 +101,7 @@ const char* refuse_resample(const Problem& p, const Target&) {
     if (const char* reason = refuse_expansion(*e, p)) return reason;
   bool channel_last = false;
   if (const char* reason = refuse_resample_walk(p, channel_last)) return reason;
-  const ResampleWalk walk = resample_walk(p, channel_last);
+  const PlaneWalk walk = resample_walk(p, channel_last);
   if (walk.x.to() * walk.x.most_taps() * std::min<int64_t>(walk.channels, kPermutedChannels) > kMostRowTaps)
     return "the rows are too long for tables";
   return refuse_resample_operands(p);
@@ -110,7 +110,7 @@ const char* refuse_resample(const Problem& p, const Target&) {
 Result<Run> make_resample(const Problem& problem, const Target& target) {
   if (fits_adaptive_average(problem, target)) return make_pool_backward(problem, target);
   if (ResampleLinear::fits(problem, target.isa)) return run_of<ResampleLinear>(problem, target);
-  if (ResamplePicks::fits(problem, target.isa)) return run_of<ResamplePicks>(problem, target);
+  if (PickedResample::fits(problem, target.isa)) return run_of<PickedResample>(problem, target);
   if (ResampleDirect::fits(problem)) return run_of<ResampleDirect>(problem, target);
   if (ResampleShrink::fits(problem, target.isa)) return run_of<ResampleShrink>(problem, target);
   return run_of<Resample>(problem, target);

@@ -27,7 +27,7 @@ const char* refuse_resample_operands(const Problem& p) {
   return most > kMaxOperands || p.out.size() > kMaxOperands ? "too many operands" : nullptr;
 }
 
-ResampleRows::ResampleRows(const Problem& p, Isa isa, const ResampleWalk& walk, const ResampleBlocks& blocks)
+ResampleRows::ResampleRows(const Problem& p, Isa isa, const PlaneWalk& walk, const ResampleBlocks& blocks)
     : walk_(walk), blocks_(blocks), front_(front_expression(p)) {
   front_in_ = loaded_operands(front_);
   for (int k : front_in_) in_.push_back(walked(p.in[static_cast<size_t>(k)], p, walk));

@@ -35,7 +35,7 @@ const char* refuse_resample_operands(const Problem& p);
 /// then permuted. Many: sums of places.
 class ResampleRows {
  public:
-  ResampleRows(const Problem& p, Isa isa, const ResampleWalk& walk, const ResampleBlocks& blocks);
+  ResampleRows(const Problem& p, Isa isa, const PlaneWalk& walk, const ResampleBlocks& blocks);
   /// Prepares the rows of plane `z` of the source that the piece's block needs, one behind the other, at `to`.
   void prepare(const RunArgs& args, const ResamplePiece& piece, int64_t z, float* scratch, float* to) const;
   int64_t scratch_floats() const { return scratch_rows_ * copy_floats_; }
@@ -52,7 +52,7 @@ class ResampleRows {
   void copy(const RunArgs& args, const ResamplePiece& piece, int64_t z, const RowRun& run, float* to) const;
   void sum_places(const RunArgs& args, const ResamplePiece& piece, int64_t z, int64_t y, float* to) const;
 
-  const ResampleWalk& walk_;
+  const PlaneWalk& walk_;
   const ResampleBlocks& blocks_;
   Expr front_;
   std::vector<int> front_in_;
@@ -72,7 +72,7 @@ class ResampleRows {
 /// Weighted sums of prepared rows over y and z, then the back expression. `walk` and `blocks` must live as long as it.
 class ResampleSums {
  public:
-  ResampleSums(const Problem& p, Isa isa, const ResampleWalk& walk, const ResampleBlocks& blocks);
+  ResampleSums(const Problem& p, Isa isa, const PlaneWalk& walk, const ResampleBlocks& blocks);
   /// Whether the results go past the caches.
   bool streams(const RunArgs& args) const;
   void run(const RunArgs& args, const ResamplePiece& piece, const Prepared& from) const;
@@ -102,7 +102,7 @@ class ResampleSums {
   size_t kind_of(size_t chunk) const;
   int64_t length(size_t kind) const;
 
-  const ResampleWalk& walk_;
+  const PlaneWalk& walk_;
   const ResampleBlocks& blocks_;
   Expr back_;
   std::vector<int> back_in_;

@@ -41,7 +41,7 @@ class ResampleShrink {
   /// `planes`: where the plane of each operand of the front expression starts.
   void sum_row(const std::byte* const* planes, int64_t z, int64_t y, float* to) const;
 
-  ResampleWalk walk_;
+  PlaneWalk walk_;
   std::vector<int> front_in_, back_in_;
   std::vector<WalkedTensor> front_tensors_, back_tensors_, out_;
   std::array<Kernel, 2> sums_;  // of the first source row; of those added to it

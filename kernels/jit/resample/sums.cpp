@@ -14,7 +14,7 @@ constexpr size_t kMaxOperands = 96;
 
 }  // namespace
 
-ResampleSums::ResampleSums(const Problem& p, Isa isa, const ResampleWalk& walk, const ResampleBlocks& blocks)
+ResampleSums::ResampleSums(const Problem& p, Isa isa, const PlaneWalk& walk, const ResampleBlocks& blocks)
     : walk_(walk), blocks_(blocks), back_(back_expression(p)) {
   back_in_ = loaded_operands(back_);
   for (int k : back_in_) in_.push_back(walked(p.in[static_cast<size_t>(k)], p, walk));

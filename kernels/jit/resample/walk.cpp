@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How resampled tensors lie in memory. What counts is where elements are, not what data_format calls it.
+// Which layout a resampling is walked in, and what axes are joined.
 #include "kernels/jit/resample/walk.hpp"
 
 #include <algorithm>
@@ -15,19 +15,6 @@ namespace {
 
 constexpr int64_t kMostJoined = 2048;  ///< places read or made: tables of picks stay in the nearest caches
 
-/// Positions of z, y, x in a tensor's dims; -1 where there is no such axis.
-struct Axes {
-  int c, z, y, x;
-};
-
-Axes axes_of(const Problem& p) {
-  const int rank = p.out[0].dims.size(), spatial = rank - 2;
-  const bool last = p.attrs.is(Attr::data_format, "NXC");
-  const int first = last ? 1 : 2;
-  const auto axis = [&](int from_end) { return from_end <= spatial ? first + spatial - from_end : -1; };
-  return {last ? rank - 1 : 1, axis(3), axis(2), axis(1)};
-}
-
 AxisMap map_of(const Problem& p, int axis) {
   if (axis < 0) return identity_map(1);
   const int64_t read = p.in[static_cast<size_t>(front_port(p.step))].dims[axis], made = p.out[0].dims[axis];
@@ -37,7 +24,7 @@ AxisMap map_of(const Problem& p, int axis) {
                                       : interpolation_map(made, read, p.attrs).transposed();
 }
 
-const char* refuse_operand(const Problem& p, const ResampleWalk& walk, const TensorDesc& desc, int64_t extent,
+const char* refuse_operand(const Problem& p, const PlaneWalk& walk, const TensorDesc& desc, int64_t extent,
                            bool output) {
   if (output ? !Emitter::stores(desc.dtype) : !Emitter::loads(desc.dtype))
     return "an operand's type has no generated conversion";
@@ -58,18 +45,18 @@ const char* refuse_any(const Problem& p, F refuse) {
   return nullptr;
 }
 
-const char* refuse_layout(const Problem& p, const ResampleWalk& walk) {
+const char* refuse_layout(const Problem& p, const PlaneWalk& walk) {
   return refuse_any(p, [&](const TensorDesc& desc, bool source, bool output) {
     return refuse_operand(p, walk, desc, source ? walk.x.from() : walk.x.to(), output);
   });
 }
 
 /// `walk` with one more axis joined with x; nothing where that is worth nothing or tensors have gaps between rows.
-std::optional<ResampleWalk> with_joined_axis(const Problem& p, const ResampleWalk& walk, Isa isa) {
-  const Axes axes = axes_of(p);
+std::optional<PlaneWalk> with_joined_axis(const Problem& p, const PlaneWalk& walk, Isa isa) {
+  const PlaneAxes axes = plane_axes(p);
   const int axis = walk.joined == 0 ? axes.y : axes.z;
   if (walk.channel_last || walk.joined == 2 || axis < 0 || walk.x.to() >= lanes_of(isa)) return {};
-  ResampleWalk joined = walk;
+  PlaneWalk joined = walk;
   AxisMap& before = walk.joined == 0 ? joined.y : joined.z;
   if (std::max(before.from() * walk.x.from(), before.to() * walk.x.to()) > kMostJoined) return {};
   const char* gaps = refuse_any(p, [&](const TensorDesc& desc, bool source, bool) {
@@ -88,26 +75,10 @@ std::optional<ResampleWalk> with_joined_axis(const Problem& p, const ResampleWal
 
 }  // namespace
 
-int WalkedTensor::row_step(const ResampleWalk& walk, int64_t extent) const {
-  const bool one_channel = walk.channels == 1, one_place = extent == 1;
-  if ((one_channel || c == each) && (one_place || x == walk.channels * each)) return 1;
-  return (one_channel || c == 0) && (one_place || x == 0) ? 0 : -1;
-}
-
-int WalkedTensor::channel_step(const ResampleWalk& walk) const {
-  if (walk.channels == 1 || c == each) return 1;
-  return c == 0 ? 0 : -1;
-}
-
-bool WalkedTensor::at_cache_lines(bool places) const {
-  return std::ranges::all_of(std::array{offset, outer, inner, z, y, places ? x : 0},
-                             [](int64_t distance) { return distance % kCacheLine == 0; });
-}
-
-ResampleWalk resample_walk(const Problem& p, bool channel_last) {
-  const Axes axes = axes_of(p);
+PlaneWalk resample_walk(const Problem& p, bool channel_last) {
+  const PlaneAxes axes = plane_axes(p);
   const Dims& made = p.out[0].dims;
-  ResampleWalk walk{.channel_last = channel_last, .outer = made[0], .z = {}, .y = {}, .x = map_of(p, axes.x)};
+  PlaneWalk walk{.channel_last = channel_last, .outer = made[0], .z = {}, .y = {}, .x = map_of(p, axes.x)};
   walk.z = map_of(p, axes.z);
   if (channel_last) {
     walk.channels = made[axes.c];
@@ -121,34 +92,14 @@ ResampleWalk resample_walk(const Problem& p, bool channel_last) {
   return walk;
 }
 
-ResampleWalk joined_walk(const Problem& p, bool channel_last, Isa isa) {
-  ResampleWalk walk = resample_walk(p, channel_last);
-  while (std::optional<ResampleWalk> joined = with_joined_axis(p, walk, isa)) walk = *std::move(joined);
+PlaneWalk joined_walk(const Problem& p, bool channel_last, Isa isa) {
+  PlaneWalk walk = resample_walk(p, channel_last);
+  while (std::optional<PlaneWalk> joined = with_joined_axis(p, walk, isa)) walk = *std::move(joined);
   return walk;
 }
 
-WalkedTensor walked(const TensorDesc& desc, const Problem& p, const ResampleWalk& walk) {
-  const Axes axes = axes_of(p);
-  WalkedTensor t{.dtype = desc.dtype, .each = bits_of(desc.dtype) / 8};
-  const auto stride = [&](int axis) { return axis < 0 ? 0 : desc.strides[axis] * t.each; };
-  t.offset = desc.offset * t.each;
-  t.outer = stride(0);
-  t.z = stride(axes.z);
-  t.y = stride(axes.y);
-  t.x = stride(axes.x);
-  const int64_t channel = stride(axes.c);
-  if (walk.joined == 2) t.z = 0;
-  if (walk.channel_last)
-    t.c = channel;
-  else if (axes.y < 0 || walk.joined > 0)
-    t.y = channel;
-  else
-    t.inner = channel;
-  return t;
-}
-
 const char* refuse_resample_walk(const Problem& p, bool& channel_last) {
-  const int c = axes_of(p).c;
+  const int c = plane_axes(p).c;
   // One channel makes no difference where x is next to each other; rows then are longer.
   const bool first = p.out[0].dims[c] > 1 && p.out[0].strides[c] == 1;
   const char* reason = nullptr;

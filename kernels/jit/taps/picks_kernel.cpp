@@ -2,7 +2,7 @@
 // Code of rows that are picked.
 //   rdi plane, rsi row, rcx rows left, r8 to r11 rows of sources, r12 to r14 and rbx operands, r15 elements that wait
 //   of joined rows, rax and rdx for a moment; the stack holds the places of joined results
-#include "kernels/jit/resample/picks_kernel.hpp"
+#include "kernels/jit/taps/picks_kernel.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -158,7 +158,7 @@ void PicksKernel::emit_row(Body& body) {
   if (joined_) joined_->emit_row_end(s_.results);
 }
 
-/// Vector `vector` of the source's row, the sum of some.
+/// Vector `vector` of the source's row, folded over some.
 void PicksKernel::emit_source(int vector) {
   const auto count = static_cast<int>(std::min<int64_t>(lanes(), s_.places - int64_t{vector} * lanes()));
   OperandCode::emit_source(s_.rows, source(vector), vector, count, kWeights, Zmm(kMoment));
@@ -179,11 +179,14 @@ void PicksKernel::pick(Zmm to, const Picks::Taps& taps) {
 }
 
 void PicksKernel::emit_picks(Zmm to, const Picks& picks) {
-  if (!s_.weighted) return pick(to, picks.taps[0]);
   for (size_t k = 0; k < picks.taps.size(); ++k) {
     const Picks::Taps& taps = picks.taps[k];
-    const Zmm picked(kMoment + static_cast<int>(k % 2));
+    const Zmm picked = k == 0 && !s_.weighted ? to : Zmm(kMoment + static_cast<int>(k % 2));
     pick(picked, taps);
+    if (!s_.weighted) {
+      if (k > 0) emit_fold(s_.rows.fold, to, picked);
+      continue;
+    }
     const auto add = [&](const Xbyak::Operand& weights) {
       k == 0 ? vmulps(to, picked, weights) : vfmadd231ps(to, picked, weights);
     };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// OperandCode: what kernels of resampling share that make some vectors a turn: the operands of the expression behind,
-// and sources that are summed over a few rows.
+// OperandCode: what kernels share that make some vectors of results a turn: the operands of the expression behind, and
+// sources that are folded over a few rows.
 #pragma once
 
 #include <span>
@@ -20,6 +20,7 @@ struct TurnOperand {
 struct SourceRows {
   Dtype dtype = Dtype::undef;
   size_t count = 0;
+  Fold fold = Fold::sum;  ///< of the rows: a sum or a maximum
   bool weighted = false;
   /// So many bytes ahead of the last rows (so many of them) lines are fetched, which are read next; 0: none.
   int fetched = 0;
@@ -43,9 +44,11 @@ class OperandCode : protected Emitter {
   /// Reads the addresses from the lists of inputs and outputs, which lie so many bytes behind rdi. Uses rax.
   void emit_addresses(size_t in, size_t out);
   void emit_next_turn();
+  /// to = fold(to, value)
+  void emit_fold(Fold fold, Xbyak::Zmm to, Xbyak::Zmm value);
   static Xbyak::Reg64 row_register(size_t row) { return Xbyak::Reg64(8 + static_cast<int>(row)); }
-  /// to = vector `vector` of the rows, `count` elements of it, summed, times the weights in vector registers from
-  /// `weights` on; zeros where there are no rows. Overwrites `moment`.
+  /// to = vector `vector` of the rows, `count` elements of it, folded; sums are times the weights in vector registers
+  /// from `weights` on, and zeros where there are no rows. Overwrites `moment`.
   void emit_source(const SourceRows& rows, Xbyak::Zmm to, int vector, int count, int weights, Xbyak::Zmm moment);
   void load_operand(const Xbyak::Xmm& dst, int input, int vector);
   void store_operand(const Xbyak::Xmm& value, const Lane& store, int vector, bool streaming);

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which rows each row of results takes, and how results are stored.
-#include "kernels/jit/resample/picks.hpp"
+#include "kernels/jit/taps/picks.hpp"
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "kernels/jit/code/expand.hpp"
 #include "kernels/jit/flat/exceeds_cache.hpp"
 #include "kernels/jit/flat/flat_parts.hpp"
+#include "kernels/jit/flat/row_kernel.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/round.hpp"
@@ -18,10 +20,11 @@ namespace {
 
 constexpr size_t kMostOperations = 1500;  ///< of a row: its code is straight
 constexpr int64_t kPiecesPerThread = 4;
-constexpr int kFetched = 1024;  ///< bytes ahead of what is read
+constexpr int kFetched = 4096;      ///< bytes ahead of what is read
+constexpr size_t kFetchedRows = 2;  ///< so many of the rows that are read for one are new, at the most
 
 /// Of all results along z and y; nothing where one takes none or too many, or rows are too far from each other.
-std::optional<std::vector<PickedRow>> picked_rows(const ResampleWalk& walk, const WalkedTensor& source) {
+std::optional<std::vector<PickedRow>> picked_rows(const PlaneWalk& walk, const WalkedTensor& source) {
   const auto most_z = static_cast<size_t>(walk.z.most_taps()), most_y = static_cast<size_t>(walk.y.most_taps());
   if (most_z * most_y > kMostPicked || source.z < 0 || source.y < 0) return {};
   if (walk.z.from() * source.z + walk.y.from() * source.y > INT32_MAX) return {};
@@ -41,14 +44,17 @@ std::optional<std::vector<PickedRow>> picked_rows(const ResampleWalk& walk, cons
 }
 
 /// Whether some share is not 1, or becomes less where taps are split.
-bool is_weighted(const AxisMap& map) { return map.weighted() || map.most_taps() > 1; }
+bool is_weighted(const AxisMap& map) {
+  bool weighted = map.weighted();
+  for (int64_t place = 0; place < map.to() && !weighted; ++place)
+    weighted = static_cast<int64_t>(map.taps(place).size()) < map.most_taps();
+  return weighted;
+}
 
 }  // namespace
 
-bool ResamplePicks::fits(const Problem& p, Isa isa) {
-  bool channel_last = false;
-  if (isa != Isa::avx512 || refuse_resample_walk(p, channel_last) || channel_last || !p.front.empty()) return false;
-  const ResampleWalk walk = resample_walk(p, false);
+bool PickedResults::fits(const Problem& p, const PlaneWalk& walk, Isa isa) {
+  if (isa != Isa::avx512) return false;
   const Expr back = back_expression(p);
   const WalkedTensor source = walked(p.in[static_cast<size_t>(front_port(p.step))], p, walk);
   if (source.row_step(walk, walk.x.from()) != 1 || reads_coordinates(back)) return false;
@@ -67,8 +73,8 @@ bool ResamplePicks::fits(const Problem& p, Isa isa) {
          expanded(back, p, isa).code.size() * vectors <= kMostOperations;
 }
 
-ResamplePicks::ResamplePicks(const Problem& p, const Target& target)
-    : walk_(resample_walk(p, false)),
+PickedResults::PickedResults(const Problem& p, PlaneWalk walk, Fold fold, const Target& target)
+    : walk_(std::move(walk)),
       source_port_(front_port(p.step)),
       back_in_(loaded_operands(back_expression(p))),
       source_(walked(p.in[static_cast<size_t>(source_port_)], p, walk_)),
@@ -85,11 +91,13 @@ ResamplePicks::ResamplePicks(const Problem& p, const Target& target)
     for (const WalkedTensor& t : tensors) list.push_back({t.dtype, t.row_step(walk_, walk_.x.to()) == 1, t.y});
     return list;
   };
+  const bool sums = fold == Fold::sum;
   PicksShape shape{.places = walk_.x.from(), .results = walk_.x.to()};
   shape.rows = {.dtype = source_.dtype,
                 .count = static_cast<size_t>(walk_.z.most_taps() * walk_.y.most_taps()),
-                .weighted = is_weighted(walk_.z) || is_weighted(walk_.y)};
-  shape.weighted = is_weighted(walk_.x);
+                .fold = fold,
+                .weighted = sums && (is_weighted(walk_.z) || is_weighted(walk_.y))};
+  shape.weighted = sums && is_weighted(walk_.x);
   shape.picks = *picks_of(walk_.x);
   shape.in = operands(back_tensors_);
   shape.out = operands(out_);
@@ -104,10 +112,11 @@ ResamplePicks::ResamplePicks(const Problem& p, const Target& target)
   if (joined_ && !std::ranges::all_of(out_, follow)) return;
   shape.stores = joined_ ? PicksShape::Stores::joined : PicksShape::Stores::streaming;
   shape.rows.fetched = kFetched;
+  shape.rows.fetching = kFetchedRows;
   streaming_ = std::make_unique<const PicksKernel>(back, shape);
 }
 
-Status ResamplePicks::operator()(const RunArgs& args) const {
+Status PickedResults::operator()(const RunArgs& args) const {
   const bool streaming = streaming_ && outputs_aligned(args);
   const int64_t to_z = walk_.z.to(), rows = walk_.y.to();
   const int64_t items = walk_.outer * walk_.inner * to_z * blocks_;
@@ -120,7 +129,7 @@ Status ResamplePicks::operator()(const RunArgs& args) const {
   return {};
 }
 
-void ResamplePicks::run(const RunArgs& args, int64_t plane, int64_t z, int64_t begin, int64_t end,
+void PickedResults::run(const RunArgs& args, int64_t plane, int64_t z, int64_t begin, int64_t end,
                         bool streaming) const {
   std::array<const void*, PicksKernel::kMostOperands> in;
   std::array<void*, PicksKernel::kMostOperands> out;

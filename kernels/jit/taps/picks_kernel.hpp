@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PicksKernel: rows of results along x that take a few places each. Source places are summed over the rows they are
+// PicksKernel: rows of results along x that take a few places each. Source places are folded over the rows they are
 // taken from, a vector in a register, and results are picked from a few such registers.
 #pragma once
 
@@ -11,8 +11,8 @@
 
 #include "kernels/jit/code/body.hpp"
 #include "kernels/jit/flat/joined_stores.hpp"
-#include "kernels/jit/resample/axes.hpp"
-#include "kernels/jit/resample/operand_code.hpp"
+#include "kernels/jit/taps/axis_map.hpp"
+#include "kernels/jit/taps/operand_code.hpp"
 
 namespace partita::jit {
 
@@ -20,7 +20,7 @@ namespace partita::jit {
 inline constexpr size_t kMostPicked = OperandCode::kMostRows;
 
 /// The same sum of `count` taps, at least as many as there are: what is split has weights that are powers of two less,
-/// so that nothing meets a weight of zero.
+/// so that nothing meets a weight of zero. The maximum is the same, too.
 std::vector<Tap> split_taps(std::span<const Tap> taps, size_t count);
 
 /// A row of results: rows of sources, in bytes from the plane.
@@ -49,7 +49,7 @@ struct PicksShape {
   enum class Stores : uint8_t { plain, streaming, joined };
   SourceRows rows = {};
   int64_t places = 0, results = 0;  ///< of a row
-  bool weighted = false;            ///< along x
+  bool weighted = false;            ///< along x; else taps are folded as rows are
   std::vector<Picks> picks = {};
   std::vector<TurnOperand> in = {}, out = {};  ///< of the back expression; a turn is a row
   Stores stores = Stores::plain;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/jit/resample/operand_code.hpp"
+#include "kernels/jit/taps/operand_code.hpp"
 
 #include <algorithm>
 #include <array>
@@ -51,12 +51,17 @@ void OperandCode::emit_source(const SourceRows& rows, Xbyak::Zmm to, int vector,
     if (rows.fetched != 0 && r + rows.fetching >= rows.count && begins_line(behind, bytes))
       prefetcht1(ptr[row_register(r) + (behind + rows.fetched)]);
     load(row, rows.dtype, Walk::next, row_register(r) + behind, count);
-    if (r == 0) {
-      if (rows.weighted) vmulps(to, to, weight);
+    if (!rows.weighted) {
+      if (r > 0) emit_fold(rows.fold, to, row);
     } else {
-      rows.weighted ? vfmadd231ps(to, row, weight) : vaddps(to, to, row);
+      r == 0 ? vmulps(to, to, weight) : vfmadd231ps(to, row, weight);
     }
   }
+}
+
+void OperandCode::emit_fold(Fold fold, Xbyak::Zmm to, Xbyak::Zmm value) {
+  const bool maximum = fold == Fold::max;
+  compute({.op = maximum ? LaneOp::max : LaneOp::add, .flag = maximum}, to, to, value, to);
 }
 
 void OperandCode::load_operand(const Xbyak::Xmm& dst, int input, int vector) {
