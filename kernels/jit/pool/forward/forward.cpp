@@ -12,6 +12,7 @@
 #include "kernels/jit/pool/average/plane.hpp"
 #include "kernels/jit/pool/forward/global.hpp"
 #include "kernels/jit/pool/forward/kernels.hpp"
+#include "kernels/jit/pool/forward/picked.hpp"
 #include "kernels/jit/pool/forward/taps.hpp"
 #include "kernels/jit/pool/indices/indices.hpp"
 #include "kernels/thread_scratch.hpp"
@@ -197,6 +198,7 @@ Result<Run> make_pool_forward(const Problem& problem, const Target& target) {
   const ForwardPool pool = forward_pool(problem);
   if (GlobalPool::fits(pool)) return run_of<GlobalPool>(problem, target);
   if (AveragePlanePool::fits(problem)) return run_of<AveragePlanePool>(problem, target);
+  if (PickedPool::fits(problem, target.isa)) return run_of<PickedPool>(problem, target);
   if (AverageLastPool::fits(problem)) return run_of<AverageLastPool>(problem, target);
   if (TapPool::fits(pool)) return run_of<TapPool>(problem, target);
   return run_of<PoolForward>(problem, target);
