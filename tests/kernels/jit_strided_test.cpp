@@ -39,6 +39,9 @@ TEST(jit_strided, tiles_of_every_size_are_transposed) {
           SCOPED_TRACE(str(name_of(isa), " ", bytes, " bytes, ", a, " x ", b));
           Random random(static_cast<uint64_t>(a * 100 + b));
           check_transpose(isa, {bytes, a, b, (b + random.whole(0, 3)) * bytes, (a + random.whole(0, 3)) * bytes});
+          jit::TransposeShape sweep{bytes, a, b, b * bytes, (a + random.whole(0, 3)) * bytes};
+          sweep.sweeps = true;
+          check_transpose(isa, sweep);
           if (HasFailure()) return;
         }
 }
@@ -75,7 +78,36 @@ TEST(jit_strided, short_innermost_axes_agree_with_the_interpreter) {
 
 TEST(jit_strided, streaming_transposes_write_the_same) {
   for (Isa isa : generated_isas())
-    for (int bytes : {2, 4}) check_transpose(isa, {bytes, 192 / bytes, 21, int64_t{21} * bytes, 256, true});
+    for (int bytes : {2, 4})
+      for (const bool sweeps : {false, true}) {
+        jit::TransposeShape shape{bytes, 192 / bytes, 21, int64_t{21} * bytes, 256, true};
+        shape.sweeps = sweeps;
+        check_transpose(isa, shape);
+      }
+}
+
+/// Images from one data format to the other, whole or with channels left out, as if they left the caches.
+TEST(jit_strided, large_images_change_their_format_to_the_bit) {
+  int compared = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    const Dtype dtype = random.pick({Dtype::f32, Dtype::bf16, Dtype::f16});
+    const int64_t channels = random.pick<int64_t>({8, 32, 64, 96}), places = random.pick<int64_t>({64, 160, 384});
+    const int64_t left_out = random.pick<int64_t>({0, 0, 32}), batch = random.whole(1, 3);
+    Problem p = problem_for(StepKind::loop, OpKind::Wildcard);
+    const bool first = random.coin();  // what the result is
+    p.out = {dense_desc(dtype, first ? Dims{batch, channels, places} : Dims{batch, places, channels})};
+    p.in = {p.out[0]};
+    const int64_t whole = channels + left_out;
+    p.in[0].strides = first ? Dims{places * whole, 1, whole} : Dims{places * whole, 1, places};
+    p.result_bytes = int64_t{1} << 40;
+    ExprBuilder b(p.back);
+    b.store(0, b.load(0));
+    SCOPED_TRACE(str("seed ", seed));
+    compared += expect_generated_rows_agree(p, random, Closeness::equal, "transpose");
+    if (HasFailure()) return;
+  }
+  EXPECT_TRUE(compared > 0 || !generates_code());
 }
 
 TEST(jit_strided, loops_agree_with_the_interpreter_to_the_bit) {

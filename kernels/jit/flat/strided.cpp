@@ -237,6 +237,7 @@ class StridedLoop {
         shape = {bytes, rows, length, in_[0].other() * bytes, out_[0].inner() * bytes};
       in_[0].transpose[i][j] = std::make_shared<const TransposeKernel>(target_.isa, shape);
       shape.streaming = true;
+      shape.sweeps = shape.step == 1 && shape.src_row == shape.b * bytes;
       if (streams_) out_[0].transpose[i][j] = std::make_shared<const TransposeKernel>(target_.isa, shape);
     });
   }

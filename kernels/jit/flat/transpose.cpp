@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code of a transposing copy: blocks of as many rows as a vector has 32-bit lanes are exchanged in registers; elements
 // of 16 bits travel in pairs, those of two rows in one lane, where there are rows enough. Blocks of one group of source
-// rows follow each other, so that a source is read in runs.
+// rows follow each other, so that a source is read in runs; or those of one group of destination rows do, and the
+// source is fetched in runs.
 //   rdi, rsi first source and destination element of the group; r10, r11 those of the block; r8, r9 groups and blocks
-//   left; eax is used by partial vectors.
+//   left; rdx what is fetched; eax is used by partial vectors.
 #include "kernels/jit/flat/transpose.hpp"
 
 #include <algorithm>
+
+#include "src/base/round.hpp"
 
 namespace partita::jit {
 namespace {
@@ -15,27 +18,20 @@ using Xbyak::Xmm;
 
 constexpr uint8_t kEven = 0x88, kOdd = 0xdd;  // 128-bit parts of two vectors
 constexpr uint8_t kLowHalves = 0x20, kHighHalves = 0x31;
+constexpr int kFetched = 256;  ///< bytes ahead in a source row
 
 }  // namespace
 
 TransposeKernel::TransposeKernel(Isa isa, const TransposeShape& shape) : Emitter(isa), shape_(shape) {
-  const int64_t groups = shape.a / rows_of_group();
-  const int left = static_cast<int>(shape.a % rows_of_group()), rest = left % lanes();
-  if (groups > 0) {
-    Xbyak::Label group;
-    mov(r8, groups);
-    align(16);
-    L(group);
-    emit_rows(rows_of_group());
-    to_next_rows(rows_of_group());
-    dec(r8);
-    jnz(group, T_NEAR);
+  if (shape.sweeps) {
+    emit_columns();
+  } else {
+    emit_all_rows([&](int rows) {
+      emit_rows(rows);
+      for (int passed = 0; passed < rows; passed += lanes()) add(rdi, static_cast<uint32_t>(lanes() * shape_.src_row));
+      add(rsi, rows * shape_.bytes);
+    });
   }
-  if (left >= lanes()) {
-    emit_rows(lanes());
-    to_next_rows(lanes());
-  }
-  if (rest > 0) emit_rows(rest);
   if (shape.streaming) sfence();
   vzeroupper();
   ret();
@@ -43,9 +39,21 @@ TransposeKernel::TransposeKernel(Isa isa, const TransposeShape& shape) : Emitter
   entry_ = reinterpret_cast<void (*)(const void*, void*)>(reinterpret_cast<uintptr_t>(finish()));
 }
 
-void TransposeKernel::to_next_rows(int count) {
-  for (int passed = 0; passed < count; passed += lanes()) add(rdi, static_cast<uint32_t>(lanes() * shape_.src_row));
-  add(rsi, count * shape_.bytes);
+/// All source rows, in groups.
+void TransposeKernel::emit_all_rows(const std::function<void(int rows)>& emit) {
+  const int64_t groups = shape_.a / rows_of_group();
+  const int left = static_cast<int>(shape_.a % rows_of_group()), rest = left % lanes();
+  if (groups > 0) {
+    Xbyak::Label group;
+    mov(r8, groups);
+    align(16);
+    L(group);
+    emit(rows_of_group());
+    dec(r8);
+    jnz(group, T_NEAR);
+  }
+  if (left >= lanes()) emit(lanes());
+  if (rest > 0) emit(rest);
 }
 
 /// `count` source rows.
@@ -68,6 +76,43 @@ void TransposeKernel::emit_rows(int count) {
   if (rest > 0) emit_block(count, rest);
 }
 
+/// All source rows, again and again, some destination rows at a time.
+void TransposeKernel::emit_columns() {
+  const int64_t blocks = shape_.b / lanes();
+  const int rest = static_cast<int>(shape_.b % lanes());
+  mov(rdx, shape_.a * shape_.src_row);
+  add(rdx, rdi);
+  if (blocks > 0) {
+    Xbyak::Label block;
+    mov(r9, blocks);
+    L(block);
+    emit_column(lanes());
+    add(rdi, lanes() * shape_.bytes);
+    add(rsi, static_cast<uint32_t>(lanes() * shape_.dst_row));
+    dec(r9);
+    jnz(block, T_NEAR);
+  }
+  if (rest > 0) emit_column(rest);
+}
+
+void TransposeKernel::emit_column(int count) {
+  mov(r10, rdi);
+  mov(r11, rsi);
+  emit_all_rows([&](int rows) {
+    fetch(rows, count);
+    emit_block(rows, count);
+    add(r10, static_cast<uint32_t>(rows * shape_.src_row));
+    add(r11, rows * shape_.bytes);
+  });
+}
+
+/// As many bytes of the next tile, in the order of memory, as a block has.
+void TransposeKernel::fetch(int rows, int columns) {
+  const int bytes = rows * columns * shape_.bytes;
+  for (int line = 0; line < bytes; line += kCacheLine) prefetcht1(ptr[rdx + line]);
+  add(rdx, bytes);
+}
+
 void TransposeKernel::emit_block(int a, int b) {
   const bool pairs = a > lanes();
   for (int i = 0; i < std::min(a, lanes()); ++i) {
@@ -88,6 +133,7 @@ void TransposeKernel::emit_block(int a, int b) {
 
 void TransposeKernel::load_row(int number, int row, int b) {
   const Xbyak::RegExp from = r10 + static_cast<int>(row * shape_.src_row);
+  if (shape_.streaming && !shape_.sweeps) prefetcht1(ptr[from + kFetched]);
   shape_.step == 1 ? load_bytes(vec(number), shape_.bytes, from, b) : load_apart(vec(number), from, shape_.step, b);
 }
 

@@ -2,6 +2,8 @@
 // TransposeKernel: machine code that copies a tile with its two axes exchanged.
 #pragma once
 
+#include <functional>
+
 #include "kernels/jit/code/emitter.hpp"
 
 namespace partita::jit {
@@ -14,6 +16,9 @@ struct TransposeShape {
   int64_t src_row, dst_row;
   bool streaming = false;  ///< whole vectors of 2- and 4-byte elements go past the caches; they start at whole lines
   int step = 1;            ///< not 1: elements have 4 bytes
+  /// Source rows follow each other, and so do tiles: destination rows are written in runs, and of the source what lies
+  /// behind the tile is fetched.
+  bool sweeps = false;
 };
 
 class TransposeKernel : private Emitter {
@@ -28,8 +33,11 @@ class TransposeKernel : private Emitter {
 
  private:
   int rows_of_group() const { return shape_.bytes == 2 ? 2 * lanes() : lanes(); }
+  void emit_all_rows(const std::function<void(int rows)>& emit);
   void emit_rows(int count);
-  void to_next_rows(int count);
+  void emit_columns();
+  void emit_column(int count);
+  void fetch(int rows, int columns);
   void emit_block(int a, int b);
   void load_row(int number, int row, int b);
   void exchange_wide();
