@@ -343,7 +343,9 @@ void FlatKernel::fetch(const RowOperand& o, const RegExp& from, int count) {
   if (passed_ * lanes() * bits_of(o.dtype) / 8 % kCacheLine != 0) return;
   if (o.in_turns) return fetch_ahead(from, o.ahead);
   if (o.ahead > 0) prefetcht0(ptr[from + o.ahead]);
-  if (shape_.prefetch > 0 && count == lanes()) prefetcht0(ptr[from + shape_.prefetch]);
+  if (shape_.prefetch == 0 || count < lanes()) return;
+  const auto line = ptr[from + shape_.prefetch];
+  shape_.prefetch < kPrefetchFarther ? prefetcht0(line) : prefetcht1(line);
 }
 
 void FlatKernel::store_operand(Xmm value, const Lane& lane, int count) {

@@ -39,11 +39,16 @@ struct RowOperand {
 
 /// What one core has on its way from memory at full speed; a stream of loads alone keeps less in flight.
 inline constexpr int kPrefetchFromMemory = 3072;
+/// The same where lines are fetched into the second-level cache: what helps processors that read streams by themselves,
+/// whose loads are held up by lines that are fetched into the first.
+inline constexpr int kPrefetchFarther = 4096;
 
 struct RowShape {
   int64_t length;  ///< elements of a row
   std::vector<RowOperand> in = {}, out = {};
-  int prefetch = 0;        ///< bytes ahead of each whole vector that are fetched: for operands that come from memory
+  /// Bytes ahead of each whole vector that are fetched: for operands that come from memory; from kPrefetchFarther on
+  /// into the second-level cache.
+  int prefetch = 0;
   bool streaming = false;  ///< whole vectors are stored past the caches; those rows start at multiples of 64 bytes then
   /// With `streaming`: rows of all outputs follow each other, wherever they start, and have elements of one size.
   bool joined = false;

@@ -25,7 +25,8 @@ struct FlatPart {
   /// Operands as they are walked row by row along `axis`.
   RowShape shape(int axis) const;
   /// Lets `shape` fetch from several pages in turns, where few tensors come from memory, little is computed and the
-  /// processor does not do as well alone; where more is computed and it does, `shape` fetches nothing.
+  /// processor does not do as well alone; where more is computed and it does, `shape` fetches nothing, and where rows
+  /// are folded into one, from the one stream that they are.
   void fetch_in_turns(const Lanes& lanes, RowShape& shape) const;
 };
 

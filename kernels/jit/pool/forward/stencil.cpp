@@ -169,8 +169,8 @@ void PoolStencil::combine(Xmm sum, int count) {
       prefetcht0(ptr[source(s) + rcx * each + static_cast<int>(tap * each) + kPrefetchFromMemory]);
 }
 
-/// Tap by tap, of all vectors together. Where these are all, memory is read in its order, and some processors are
-/// slower when they are told what comes.
+/// Tap by tap, of all vectors together. Where these are all, memory is read in its order, which some processors do by
+/// themselves (kPrefetchFarther).
 void PoolStencil::combine_together() {
   const bool in_order = reads_streams_alone() && int64_t{together_} * lanes() == shape_.rows.length;
   const int each = bits_of(shape_.dtype) / 8, bytes = lanes() * each;
@@ -178,12 +178,14 @@ void PoolStencil::combine_together() {
   for (int64_t s = 0; s < shape_.sources; ++s)
     for (int64_t tap : shape_.taps) {
       const RegExp from = source(s) + rcx * each + static_cast<int>(tap * each);
-      const bool fetched = !in_order && s >= shape_.sources - shape_.fresh_sources &&
-                           std::ranges::find(shape_.fetched, tap) != shape_.fetched.end();
+      const bool fetched =
+          s >= shape_.sources - shape_.fresh_sources && std::ranges::find(shape_.fetched, tap) != shape_.fetched.end();
       for (int v = 0; v < together_; ++v) {
         bool none = first;
         combine_tap(vec(sums_ + v), from + v * bytes, lanes(), none);
-        if (fetched && v * bytes % kCacheLine == 0) prefetcht0(ptr[from + v * bytes + kPrefetchFromMemory]);
+        if (!fetched || v * bytes % kCacheLine != 0) continue;
+        in_order ? prefetcht1(ptr[from + v * bytes + kPrefetchFarther])
+                 : prefetcht0(ptr[from + v * bytes + kPrefetchFromMemory]);
       }
       first = false;
     }
