@@ -20,9 +20,9 @@ enum class NarrowFunction : uint8_t {
   erf,
 };
 
-/// The function at t = |x|, where LaneBuilder::narrow_and_wide: within 2^-14 of its size and of the size of the terms
-/// it is the sum of, which matters at -t where a derivative has its root; constant (0, or 1) from where that is nearer
-/// than 2^-26 to it, or than 2^-15 to a 1.
+/// The function at t = |x|, where LaneBuilder::narrow_and_wide: relative error 7.4e-5, of a derivative near its root
+/// relative to the terms that it is the sum of; 0 where that is nearer than 2^-26, and 1 where that is nearer than
+/// 2^-15.
 Value narrow_function(LaneBuilder& b, NarrowFunction function, Value x);
 
 /// A lookup's `imm` says one of these tables from here on.
