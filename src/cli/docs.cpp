@@ -81,8 +81,9 @@ std::string accuracy_page() {
       "narrow: results of bf16 and f16. Operators that are not listed copy, compare, count or quantize.\n\n"
       "| operator | unit of | f32, worst | mean | narrow, worst | mean |\n|---|---|---|---|---|---|\n";
   for (const Accuracy& row : accuracy_table())
-    text += str("| ", name_of(row.kind), " | ", text_of(row.scale), " |", bound_cells(row.f32), bound_cells(row.narrow),
-                "\n");
+    text += str("| ", name_of(row.kind), " | ", text_of(row.scale),
+                row.least_exponent ? str(", narrow: at least 2^", *row.least_exponent) : std::string(), " |",
+                bound_cells(row.f32), bound_cells(row.narrow), "\n");
   return text;
 }
 

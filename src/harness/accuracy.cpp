@@ -35,7 +35,7 @@ constexpr Accuracy kTable[] = {
     {OpKind::Elu, result, {4, 0.75}, {0.6, 0.4}},
     {OpKind::EluBackward, result, {4, 0.75}, {0.6, 0.4}},
     {OpKind::Exp, result, {4, 0.75}, {0.6, 0.4}},
-    {OpKind::GELU, result, {4, 0.75}, {0.6, 0.4}},
+    {OpKind::GELU, result, {4, 0.75}, {0.6, 0.4}, -18},
     {OpKind::GELUBackward, terms, {6, 1}, {0.6, 0.4}},
     {OpKind::GroupNorm, tensor, {4, 0.75}, {0.51, 0.1}},
     {OpKind::HardSigmoid, result, {0.5, 0.3}, {0.51, 0.25}},

@@ -3,6 +3,7 @@
 // shows.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -28,6 +29,8 @@ struct Accuracy {
   OpKind kind;
   ErrorScale scale;
   ErrorBound f32, narrow;
+  /// Narrow results below two to the power of this are measured as if they had this size.
+  std::optional<int> least_exponent = {};
 };
 
 /// Every operator that computes floating-point numbers, by number. What is not in it copies, counts or quantizes.
