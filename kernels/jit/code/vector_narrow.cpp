@@ -182,12 +182,12 @@ constexpr Cubics kErf = {{
      7.339316e-9f,  0.0f},
 }};
 
-struct Pieces {
+struct NarrowPieces {
   const Cubics& coefficients;
   float scale;  ///< pieces in a unit of t
 };
 
-Pieces pieces_of(NarrowFunction function) {
+NarrowPieces pieces_of(NarrowFunction function) {
   switch (function) {
     case NarrowFunction::gelu_tail: return {kGelu, 5.125f};
     case NarrowFunction::gelu_slope_tail: return {kGeluSlope, 4.875f};
@@ -206,12 +206,12 @@ constexpr float kWhole = 0x1.8p23f;
 
 std::span<const float> narrow_table(int32_t imm) {
   const int32_t number = imm - kFirstNarrowTable;
-  const Pieces pieces = pieces_of(static_cast<NarrowFunction>(number / kPowers));
+  const NarrowPieces pieces = pieces_of(static_cast<NarrowFunction>(number / kPowers));
   return pieces.coefficients[static_cast<size_t>(number % kPowers)];
 }
 
 Value narrow_function(LaneBuilder& b, NarrowFunction function, Value x) {
-  const Pieces pieces = pieces_of(function);
+  const NarrowPieces pieces = pieces_of(function);
   const Value scale = b.constant(pieces.scale), whole = b.constant(kWhole);
   const Value t = at_most(b, (kNarrowPieces - 1) / pieces.scale, b.op(LaneOp::and_, x, b.bits(INT32_MAX)));
   const Value piece = b.fma(t, scale, whole);

@@ -169,11 +169,14 @@ void FlatPart::fetch_in_turns(const Lanes& lanes, RowShape& shape) const {
     streams.push_back(&shape.in[k]);
   }
   if (streams.size() > kMostStreams || !leaves_the_caches(bytes)) return;
-  const auto any_out = [&](auto test) { return std::ranges::any_of(shape.out, test); };
-  const bool stores = any_out([](const RowOperand& o) { return o.steps && o.fold == Fold::none; });
-  const bool sums = any_out([](const RowOperand& o) { return o.steps && o.fold != Fold::none; });
-  shape.prefetch = !stores && sums && reads_streams_alone() ? kPrefetchFarther : 0;
-  if (!stores && reads_streams_alone()) return;
+  shape.prefetch = 0;
+  const bool stores =
+      std::ranges::any_of(shape.out, [](const RowOperand& o) { return o.steps && o.fold == Fold::none; });
+  if (!stores && reads_streams_alone()) {
+    const bool folds_rows = std::ranges::any_of(shape.out, &RowOperand::steps);
+    if (folds_rows) shape.prefetch = kPrefetchFarther;
+    return;
+  }
   for (RowOperand* stream : streams) stream->in_turns = true;
 }
 

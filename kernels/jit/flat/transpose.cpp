@@ -24,7 +24,9 @@ constexpr int kFetched = 256;  ///< bytes ahead in a source row
 
 TransposeKernel::TransposeKernel(Isa isa, const TransposeShape& shape) : Emitter(isa), shape_(shape) {
   if (shape.sweeps) {
-    emit_columns();
+    mov(rdx, shape.a * shape.src_row);
+    add(rdx, rdi);
+    emit_all_columns(rdi, rsi, [&](int columns) { emit_column(columns); });
   } else {
     emit_all_rows([&](int rows) {
       emit_rows(rows);
@@ -56,45 +58,33 @@ void TransposeKernel::emit_all_rows(const std::function<void(int rows)>& emit) {
   if (rest > 0) emit(rest);
 }
 
-/// `count` source rows.
-void TransposeKernel::emit_rows(int count) {
+/// All columns of a source, and rows of a destination, in blocks; both registers go on.
+void TransposeKernel::emit_all_columns(const Xbyak::Reg64& from, const Xbyak::Reg64& to,
+                                       const std::function<void(int columns)>& emit) {
   const int64_t blocks = shape_.b / lanes();
   const int rest = static_cast<int>(shape_.b % lanes());
-  mov(r10, rdi);
-  mov(r11, rsi);
   if (blocks > 0) {
     Xbyak::Label block;
     mov(r9, blocks);
     align(16);
     L(block);
-    emit_block(count, lanes());
-    add(r10, lanes() * shape_.bytes * shape_.step);
-    add(r11, static_cast<uint32_t>(lanes() * shape_.dst_row));
+    emit(lanes());
+    add(from, lanes() * shape_.bytes * shape_.step);
+    add(to, static_cast<uint32_t>(lanes() * shape_.dst_row));
     dec(r9);
     jnz(block, T_NEAR);
   }
-  if (rest > 0) emit_block(count, rest);
+  if (rest > 0) emit(rest);
 }
 
-/// All source rows, again and again, some destination rows at a time.
-void TransposeKernel::emit_columns() {
-  const int64_t blocks = shape_.b / lanes();
-  const int rest = static_cast<int>(shape_.b % lanes());
-  mov(rdx, shape_.a * shape_.src_row);
-  add(rdx, rdi);
-  if (blocks > 0) {
-    Xbyak::Label block;
-    mov(r9, blocks);
-    L(block);
-    emit_column(lanes());
-    add(rdi, lanes() * shape_.bytes);
-    add(rsi, static_cast<uint32_t>(lanes() * shape_.dst_row));
-    dec(r9);
-    jnz(block, T_NEAR);
-  }
-  if (rest > 0) emit_column(rest);
+/// `count` source rows.
+void TransposeKernel::emit_rows(int count) {
+  mov(r10, rdi);
+  mov(r11, rsi);
+  emit_all_columns(r10, r11, [&](int columns) { emit_block(count, columns); });
 }
 
+/// All source rows, `count` columns of them.
 void TransposeKernel::emit_column(int count) {
   mov(r10, rdi);
   mov(r11, rsi);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/jit/pool/forward/picked.hpp"
 
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -16,11 +17,11 @@ bool counts_alike(const PoolGeometry& g, int i) {
   return true;
 }
 
-/// Nothing where a window has no cell. `divisor` is another one of all windows.
-std::optional<AxisMap> axis_map(const PoolGeometry& g, int i, double divisor) {
+/// Shares are 1 / `divisor`, unless all windows count `alike` divided by what they count, too. Nothing where a window
+/// has no cell.
+std::optional<AxisMap> axis_map(const PoolGeometry& g, int i, bool alike, double divisor) {
   std::vector<int32_t> begin = {0};
   std::vector<Tap> taps;
-  const bool alike = g.maximum || counts_alike(g, i);
   for (int64_t o = 0; o < g.dst[i]; ++o) {
     const PoolGeometry::Taps valid = g.taps(i, o);
     if (valid.begin == valid.end) return {};
@@ -32,32 +33,37 @@ std::optional<AxisMap> axis_map(const PoolGeometry& g, int i, double divisor) {
   return AxisMap(g.src[i], std::move(begin), std::move(taps));
 }
 
-/// What each result takes of the source, with the shares of an average; nothing where one takes nothing.
-std::optional<PlaneWalk> picked_walk(const Problem& problem) {
-  const PoolGeometry g = forward_pool(problem).g;
-  int64_t counted = 1;  // along axes where all windows count the same
-  for (int i = 0; i < 3; ++i)
-    if (counts_alike(g, i)) counted *= g.counted(i, 0);
+/// What each result takes of the source, with the shares of an average: along z divided by what all windows count alike
+/// along any axis. Nothing where a result takes nothing.
+std::optional<PlaneWalk> picked_walk(const Problem& problem, const PoolGeometry& g) {
+  std::array<bool, 3> alike = {};
+  int64_t counted = 1;
+  for (int i = 0; i < 3; ++i) {
+    alike[static_cast<size_t>(i)] = g.maximum || counts_alike(g, i);
+    if (alike[static_cast<size_t>(i)]) counted *= g.counted(i, 0);
+  }
   const double divisor = g.maximum ? 1 : g.divisor_of(counted);
-  const std::optional<AxisMap> z = axis_map(g, 0, divisor), y = axis_map(g, 1, 1), x = axis_map(g, 2, 1);
+  const auto z = axis_map(g, 0, alike[0], divisor), y = axis_map(g, 1, alike[1], 1), x = axis_map(g, 2, alike[2], 1);
   if (!z || !y || !x) return {};
-  const bool no_y = problem.out[0].dims.size() == 3;  // the channels take its place
-  return PlaneWalk{
-      .outer = g.batch, .inner = no_y ? 1 : g.channels, .z = *z, .y = no_y ? identity_map(g.channels) : *y, .x = *x};
+  PlaneWalk walk{.outer = g.batch, .inner = g.channels, .z = *z, .y = *y, .x = *x};
+  if (problem.out[0].dims.size() == 3) {  // the channels take the place of y
+    walk.inner = 1;
+    walk.y = identity_map(g.channels);
+  }
+  return walk;
 }
-
-Fold fold_of(const Problem& problem) { return problem.op == OpKind::MaxPool ? Fold::max : Fold::sum; }
 
 }  // namespace
 
 bool PickedPool::fits(const Problem& problem, Isa isa) {
   const ForwardPool p = forward_pool(problem);
   if (p.g.channel_last || p.divides || !problem.front.empty()) return false;
-  const std::optional<PlaneWalk> walk = picked_walk(problem);
+  const std::optional<PlaneWalk> walk = picked_walk(problem, p.g);
   return walk && PickedResults::fits(problem, *walk, isa);
 }
 
 PickedPool::PickedPool(const Problem& problem, const Target& target)
-    : picks_(problem, *picked_walk(problem), fold_of(problem), target) {}
+    : picks_(problem, *picked_walk(problem, forward_pool(problem).g),
+             problem.op == OpKind::MaxPool ? Fold::max : Fold::sum, target) {}
 
 }  // namespace partita::jit
