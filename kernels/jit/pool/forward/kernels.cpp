@@ -75,7 +75,7 @@ ForwardKernels::Kernel ForwardKernels::fold(int64_t source_rows, bool first) con
 }
 
 /// Operands: those that `back` loads, then the two numbers.
-std::unique_ptr<const PoolStencil> ForwardKernels::combination(bool streaming) const {
+std::unique_ptr<const Stencil> ForwardKernels::combination(bool streaming) const {
   const ForwardPool& p = plan_.p;
   const bool channel_last = p.g.channel_last;
   StencilShape shape;

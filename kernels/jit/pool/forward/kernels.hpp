@@ -8,7 +8,7 @@
 #include "kernels/jit/flat/row_kernel.hpp"
 #include "kernels/jit/pool/forward/deinterleave.hpp"
 #include "kernels/jit/pool/forward/plan.hpp"
-#include "kernels/jit/pool/forward/stencil.hpp"
+#include "kernels/jit/taps/stencil.hpp"
 
 namespace partita::jit {
 
@@ -22,11 +22,11 @@ struct ForwardKernels {
   std::unique_ptr<const Deinterleave> take_apart;
   int64_t apart_length = 0;  ///< elements that take_apart makes of a row
   /// From folded rows to results; the second one bypasses the caches.
-  std::unique_ptr<const PoolStencil> combine, combine_streaming;
+  std::unique_ptr<const Stencil> combine, combine_streaming;
 
  private:
   Kernel fold(int64_t source_rows, bool first) const;
-  std::unique_ptr<const PoolStencil> combination(bool streaming) const;
+  std::unique_ptr<const Stencil> combination(bool streaming) const;
   ExprBuilder::Value finished(Expr& expr, int numbers) const;
 
   const ForwardPlan& plan_;

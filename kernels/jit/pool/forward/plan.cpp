@@ -7,8 +7,8 @@
 
 #include "kernels/jit/code/emitter.hpp"
 #include "kernels/jit/code/expand.hpp"
-#include "kernels/jit/pool/forward/stencil.hpp"
 #include "kernels/jit/pool/windows.hpp"
+#include "kernels/jit/taps/stencil.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 
@@ -132,7 +132,7 @@ void ForwardPlan::plan_scratch() {
     phase_floats = blocks(folded_floats, kGroup * stride) * kGroup;
     folded_floats = phase_floats * stride;
   }
-  folded_floats = blocks(folded_floats, kGroup) * kGroup + PoolStencil::kOverread;
+  folded_floats = blocks(folded_floats, kGroup) * kGroup + Stencil::kOverread;
   combined_row_floats = p.g.channel_last ? stride * cell : apart ? places / stride : places;
   for (int64_t t = 0; t < p.g.kernel[2]; ++t) {
     const int64_t place = first_place - p.g.pads_begin[2] + t * p.g.dilations[2];
@@ -175,7 +175,7 @@ int64_t ForwardPlan::source_rows(int64_t z, int64_t y) const {
 }
 
 int64_t ForwardPlan::scratch_floats() const {
-  return folded_floats + (apart ? phase_floats * p.g.strides[2] + PoolStencil::kOverread : 0);
+  return folded_floats + (apart ? phase_floats * p.g.strides[2] + Stencil::kOverread : 0);
 }
 
 const char* refuse_forward_plan(const Problem& problem) {

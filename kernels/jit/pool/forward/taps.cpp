@@ -78,7 +78,7 @@ RowOperand TapPool::operand(const PoolView& view, int64_t cells, int64_t step) c
 bool TapPool::takes_stencil(int64_t source_rows, int64_t valid) const {
   const std::vector<Instr>& front = p_.front.code;
   if (front.size() != 1 || front[0].op != ExprOp::load || front[0].imm != 0) return false;
-  return valid > 0 && source_rows <= PoolStencil::kMaxSources && p_.in[0].dtype != Dtype::s32 &&
+  return valid > 0 && source_rows <= Stencil::kMaxSources && p_.in[0].dtype != Dtype::s32 &&
          operand(p_.in[0], p_.g.src[2], 1).steps;
 }
 

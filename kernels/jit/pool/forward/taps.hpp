@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "kernels/jit/flat/row_kernel.hpp"
-#include "kernels/jit/pool/forward/stencil.hpp"
 #include "kernels/jit/pool/view.hpp"
 #include "kernels/jit/pool/windows.hpp"
+#include "kernels/jit/taps/stencil.hpp"
 #include "kernels/kernel.hpp"
 
 namespace partita::jit {
@@ -29,7 +29,7 @@ class TapPool {
  private:
   /// A stencil where elements are taken as they are; else the front expression stands before every tap.
   struct Kernel {
-    std::shared_ptr<const PoolStencil> stencil;
+    std::shared_ptr<const Stencil> stencil;
     std::shared_ptr<const FlatKernel> taps;
   };
   struct Kernels {

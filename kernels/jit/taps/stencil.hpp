@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PoolStencil: machine code that combines the taps of windows along folded rows and evaluates an expression on each
+// Stencil: machine code that combines the taps of windows along folded rows and evaluates an expression on each
 // result.
 #pragma once
 
@@ -18,13 +18,13 @@ struct StencilShape {
   RowShape rows;                      ///< of the results; operands that the expression loads and stores
   Fold fold = Fold::none;             ///< sum or max
   Dtype dtype = Dtype::f32;           ///< of the rows that are combined
-  int64_t sources = 1;                ///< of these rows, at the most PoolStencil::kMaxSources
+  int64_t sources = 1;                ///< of these rows, at the most Stencil::kMaxSources
   std::vector<int64_t> taps;          ///< ascending
   std::vector<int64_t> fetched = {};  ///< those of them that read memory first, so that it is fetched ahead
   int64_t fresh_sources = 1;          ///< of the sources, the last ones: so many read memory first
   bool every_second = false;          ///< f32 with reading beyond alone
-  bool reads_beyond = false;  ///< whole vectors of f32 are read, up to PoolStencil::kOverread floats behind a row
-  int64_t row_bytes = 0;      ///< from the rows under one row of results to those under the next
+  bool reads_beyond = false;          ///< whole vectors of f32 are read, up to Stencil::kOverread floats behind a row
+  int64_t row_bytes = 0;              ///< from the rows under one row of results to those under the next
 };
 
 /// Addresses as in RowCall; `sources` are those of the first rows that are combined.
@@ -35,13 +35,13 @@ struct StencilCall {
   int64_t rows;
 };
 
-class PoolStencil : private Emitter {
+class Stencil : private Emitter {
  public:
   static constexpr int64_t kOverread = 32;
   static constexpr int64_t kMaxSources = 4;
 
   /// `lanes`: its skeleton value is the combination. Throws Xbyak::Error where there is no memory for code.
-  PoolStencil(Isa isa, const Lanes& lanes, const StencilShape& shape);
+  Stencil(Isa isa, const Lanes& lanes, const StencilShape& shape);
   void operator()(const StencilCall& call) const { entry_(&call); }
 
  private:
@@ -67,7 +67,7 @@ class PoolStencil : private Emitter {
 
 /// The stencil that puts `value` through `back`: `expr` makes it of the skeleton value, which is the combination. The
 /// operands `back_in` that `back` loads are the first ones of shape.rows.in, its outputs those of shape.rows.out.
-std::unique_ptr<const PoolStencil> make_stencil(Isa isa, const StencilShape& shape, Expr expr, ExprBuilder::Value value,
-                                                const Expr& back, const std::vector<int>& back_in);
+std::unique_ptr<const Stencil> make_stencil(Isa isa, const StencilShape& shape, Expr expr, ExprBuilder::Value value,
+                                            const Expr& back, const std::vector<int>& back_in);
 
 }  // namespace partita::jit

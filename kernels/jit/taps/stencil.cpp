@@ -2,7 +2,7 @@
 // Code of a stencil over rows.
 //   rdi call, r9 r10 r11 rsi rows that are combined, rdx operand address, rcx element in the row, r8 rows left; the
 //   stack holds the operands' addresses and, behind them, spilled values.
-#include "kernels/jit/pool/forward/stencil.hpp"
+#include "kernels/jit/taps/stencil.hpp"
 
 #include <algorithm>
 
@@ -24,7 +24,7 @@ constexpr int kIndices = 2;      ///< AVX-512: which lanes are even, which are o
 
 }  // namespace
 
-PoolStencil::PoolStencil(Isa isa, const Lanes& lanes, const StencilShape& shape)
+Stencil::Stencil(Isa isa, const Lanes& lanes, const StencilShape& shape)
     : Emitter(isa),
       shape_(shape),
       together_(vectors_together()),
@@ -89,7 +89,7 @@ PoolStencil::PoolStencil(Isa isa, const Lanes& lanes, const StencilShape& shape)
   entry_ = reinterpret_cast<void (*)(const StencilCall*)>(reinterpret_cast<uintptr_t>(finish()));
 }
 
-void PoolStencil::emit_row(Body& body) {
+void Stencil::emit_row(Body& body) {
   const int64_t length = shape_.rows.length, whole = length / lanes() * lanes(), group = int64_t{together_} * lanes();
   const int64_t grouped = together_ > 1 ? length / group * group : 0;
   xor_(ecx, ecx);
@@ -113,7 +113,7 @@ void PoolStencil::emit_row(Body& body) {
 }
 
 /// Where memory is read at several places, each gives some cache lines in a row.
-int PoolStencil::vectors_together() const {
+int Stencil::vectors_together() const {
   constexpr int64_t kMost = 18;
   const bool mostly_near = 2 * shape_.fetched.size() < shape_.taps.size();  // taps that the windows before read, too
   if (!wide() || shape_.every_second || mostly_near) return 1;
@@ -121,10 +121,10 @@ int PoolStencil::vectors_together() const {
   return static_cast<int>((vectors + groups - 1) / groups);
 }
 
-BodyHooks PoolStencil::hooks_for(int count) { return hooks_for(count, 0, false); }
+BodyHooks Stencil::hooks_for(int count) { return hooks_for(count, 0, false); }
 
 /// `vector`: of those together, which are `combined` already.
-BodyHooks PoolStencil::hooks_for(int count, int vector, bool combined) {
+BodyHooks Stencil::hooks_for(int count, int vector, bool combined) {
   const auto place = [this, vector](const RowOperand& o) {
     const int each = bits_of(o.dtype) / 8;
     return o.steps ? rdx + rcx * each + vector * lanes() * each : RegExp(rdx);
@@ -147,17 +147,17 @@ BodyHooks PoolStencil::hooks_for(int count, int vector, bool combined) {
   return hooks;
 }
 
-void PoolStencil::take(Xmm sum, Xmm part, bool& first) {
+void Stencil::take(Xmm sum, Xmm part, bool& first) {
   first ? vmovaps(sum, part) : fold_into(sum, part, shape_.fold, lanes());
   first = false;
 }
 
-Xbyak::Reg64 PoolStencil::source(int64_t k) const {
+Xbyak::Reg64 Stencil::source(int64_t k) const {
   const Xbyak::Reg64 registers[kMaxSources] = {r9, r10, r11, rsi};
   return registers[k];
 }
 
-void PoolStencil::combine(Xmm sum, int count) {
+void Stencil::combine(Xmm sum, int count) {
   const int each = bits_of(shape_.dtype) / 8;
   bool first = true;
   for (int64_t s = 0; s < shape_.sources; ++s)
@@ -171,7 +171,7 @@ void PoolStencil::combine(Xmm sum, int count) {
 
 /// Tap by tap, of all vectors together. Where these are all, memory is read in its order, which some processors do by
 /// themselves (kPrefetchFarther).
-void PoolStencil::combine_together() {
+void Stencil::combine_together() {
   const bool in_order = reads_streams_alone() && int64_t{together_} * lanes() == shape_.rows.length;
   const int each = bits_of(shape_.dtype) / 8, bytes = lanes() * each;
   bool first = true;
@@ -191,7 +191,7 @@ void PoolStencil::combine_together() {
     }
 }
 
-void PoolStencil::combine_tap(Xmm sum, const RegExp& from, int count, bool& first) {
+void Stencil::combine_tap(Xmm sum, const RegExp& from, int count, bool& first) {
   if (shape_.reads_beyond) count = lanes();
   if (!first && shape_.fold == Fold::sum && shape_.dtype == Dtype::f32 && count == lanes())
     return vaddps(sum, sum, ptr[from]);
@@ -202,7 +202,7 @@ void PoolStencil::combine_tap(Xmm sum, const RegExp& from, int count, bool& firs
 }
 
 /// Taps 2q and 2q + 1 of consecutive results are the even and the odd elements of one stretch of the row.
-void PoolStencil::combine_pairs(Xmm sum) {
+void Stencil::combine_pairs(Xmm sum) {
   const Xmm low = vec(temporaries_), high = vec(temporaries_ + 1), picked = vec(temporaries_ + 2);
   bool first = true;
   int64_t loaded = -1;
@@ -219,7 +219,7 @@ void PoolStencil::combine_pairs(Xmm sum) {
 }
 
 /// dst = every second lane of a and b.
-void PoolStencil::pick_second(Xmm dst, Xmm a, Xmm b, bool odd) {
+void Stencil::pick_second(Xmm dst, Xmm a, Xmm b, bool odd) {
   if (wide()) {
     vmovaps(dst, vec(temporaries_ + kTemporaries + (odd ? 1 : 0)));
     return vpermi2ps(dst, a, b);
@@ -228,8 +228,8 @@ void PoolStencil::pick_second(Xmm dst, Xmm a, Xmm b, bool odd) {
   vpermpd(Ymm(dst.getIdx()), Ymm(dst.getIdx()), 0xd8);
 }
 
-std::unique_ptr<const PoolStencil> make_stencil(Isa isa, const StencilShape& shape, Expr expr, ExprBuilder::Value value,
-                                                const Expr& back, const std::vector<int>& back_in) {
+std::unique_ptr<const Stencil> make_stencil(Isa isa, const StencilShape& shape, Expr expr, ExprBuilder::Value value,
+                                            const Expr& back, const std::vector<int>& back_in) {
   Transplant behind(back.code, expr);
   behind.skeleton = value;
   behind.in_map.assign(back_in.empty() ? 0 : static_cast<size_t>(back_in.back()) + 1, -1);
@@ -239,7 +239,7 @@ std::unique_ptr<const PoolStencil> make_stencil(Isa isa, const StencilShape& sha
   Problem types;  // expansion asks for the operands' types alone
   for (const RowOperand& o : shape.rows.in) types.in.push_back({o.dtype, {}, {}, 0});
   for (const RowOperand& o : shape.rows.out) types.out.push_back({o.dtype, {}, {}, 0});
-  return std::make_unique<const PoolStencil>(isa, expanded(expr, types, isa), shape);
+  return std::make_unique<const Stencil>(isa, expanded(expr, types, isa), shape);
 }
 
 }  // namespace partita::jit
