@@ -113,6 +113,33 @@ TEST(jit_resample, small_images_agree_with_the_reference) {
           }
 }
 
+/// An adaptive average over `large` places, to `small` ones.
+Problem adaptive_average(const Resampled& s, Dtype dtype) {
+  Problem p = problem_for(StepKind::resample, OpKind::AdaptiveAvgPool);
+  p.attrs.set(Attr::data_format, std::string(s.channel_last ? "NXC" : "NCX"));
+  p.in = {dense_desc(dtype, activation_dims(s.batch, s.channels, s.large, s.channel_last))};
+  p.out = {dense_desc(dtype, activation_dims(s.batch, s.channels, s.small, s.channel_last))};
+  return p;
+}
+
+/// Means of up to more places than a stencil takes, of channels that fill vectors and do not, more than one piece of
+/// them; windows that share cells and do not, and so follow each other alike and not.
+TEST(jit_resample, adaptive_averages_to_far_fewer_places_agree_with_the_reference) {
+  for (const Isa isa : generated_isas())
+    for (uint64_t seed = 1; seed <= 120; ++seed) {
+      Random random(seed);
+      Resampled s{random.whole(1, 2), random.pick<int64_t>({3, 16, 21, 64, 70, 96, 331}), {}, {}, random.coin()};
+      for (int64_t axes = random.whole(1, 3), i = 0; i < axes; ++i) {
+        s.small.push_back(random.whole(1, 5));
+        const int64_t most = i + 1 == axes ? random.pick<int64_t>({9, 30, 75}) : 6;
+        s.large.push_back(random.coin() ? s.small.back() * random.whole(1, 4) : s.small.back() + random.whole(0, most));
+      }
+      const Problem p = adaptive_average(s, random.pick({Dtype::f32, Dtype::bf16, Dtype::f16}));
+      expect_rows_agree(p, random, {.tolerance_factor = 4, .target = {.isa = isa, .threads = 2}});
+      if (HasFailure()) return;
+    }
+}
+
 /// Rows of generated code for the problem.
 std::vector<const Kernel*> generated(const Problem& p, const Target& target) {
   std::vector<const Kernel*> list;
@@ -121,6 +148,19 @@ std::vector<const Kernel*> generated(const Problem& p, const Target& target) {
         !row.refuse(p, target))
       list.push_back(&row);
   return list;
+}
+
+void expect_same_bits_on_threads(const Problem& p, Random& random) {
+  std::vector<Buffer> in;
+  for (const TensorDesc& desc : p.in) in.push_back(random_buffer(desc, random));
+  for (const Kernel* row : generated(p, {.isa = machine_isa()})) {
+    const auto one = run_kernel(*row, p, in, 1);
+    for (const int threads : {2, 3, 8}) {
+      const auto more = run_kernel(*row, p, in, threads);
+      EXPECT_EQ(std::memcmp(one[0].data(), more[0].data(), one[0].bytes.size()), 0)
+          << row->name << ", " << threads << " threads";
+    }
+  }
 }
 
 TEST(jit_resample, any_number_of_threads_gives_the_same_bits) {
@@ -134,18 +174,14 @@ TEST(jit_resample, any_number_of_threads_gives_the_same_bits) {
     for (const bool backward : {false, true}) {
       Random random(++seed);
       SCOPED_TRACE(str("seed ", seed));
-      const Problem p = resampling(shape, {.backward = backward, .dtype = random.pick({Dtype::f32, Dtype::bf16})});
-      std::vector<Buffer> in;
-      for (const TensorDesc& desc : p.in) in.push_back(random_buffer(desc, random));
-      for (const Kernel* row : generated(p, {.isa = machine_isa()})) {
-        const auto one = run_kernel(*row, p, in, 1);
-        for (const int threads : {2, 3, 8}) {
-          const auto more = run_kernel(*row, p, in, threads);
-          EXPECT_EQ(std::memcmp(one[0].data(), more[0].data(), one[0].bytes.size()), 0)
-              << row->name << ", " << threads << " threads";
-        }
-      }
+      expect_same_bits_on_threads(
+          resampling(shape, {.backward = backward, .dtype = random.pick({Dtype::f32, Dtype::bf16})}), random);
     }
+  for (const bool channel_last : {false, true}) {
+    Random random(++seed);
+    SCOPED_TRACE(str("seed ", seed));
+    expect_same_bits_on_threads(adaptive_average({2, 70, {5, 4}, {23, 37}, channel_last}, Dtype::f32), random);
+  }
 }
 
 /// front: element * factor;  back: out0 = max(value + bias, 0), out1 = value. The bias repeats along some axes.

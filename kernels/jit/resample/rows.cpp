@@ -3,6 +3,8 @@
 #include "kernels/jit/resample/rows.hpp"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "src/base/shape.hpp"
 
@@ -12,6 +14,7 @@ namespace {
 constexpr size_t kMaxOperands = 96;
 constexpr int64_t kVector = 16;  ///< channels that fill a vector
 constexpr int64_t kMargin = 16 * ColumnKernel::kMargin;
+constexpr size_t kLeastMean = 3, kMostMean = 64;  ///< places of a mean that a stencil takes: code is written for each
 
 std::vector<int32_t> every_position(int64_t extent) {
   std::vector<int32_t> list(static_cast<size_t>(extent));
@@ -72,18 +75,63 @@ void ResampleRows::plan_permutation(Isa isa) {
 void ResampleRows::plan_places(const Attrs& attrs) {
   const std::vector<int32_t> position = every_position(walk_.x.from());
   x_step_ = stretch_step(walk_.x, attrs, position);
-  for (const XChunk& c : blocks_.chunks)
-    stretches_.push_back(tap_stretches(walk_.x, c.begin, c.end, x_step_, position));
+  for (const XChunk& c : blocks_.chunks) {
+    stretches_.emplace_back();
+    for (TapStretch& s : tap_stretches(walk_.x, c.begin, c.end, x_step_, position))
+      stretches_.back().push_back({std::move(s)});
+  }
 }
 
 void ResampleRows::make_places(Isa isa) {
-  for (const auto& list : stretches_)
-    for (const TapStretch& s : list)
-      for (size_t taps = 0, all = s.positions.size(); taps == 0 || taps < all; taps += kGroupedTaps) {
+  std::map<size_t, std::shared_ptr<const Stencil>> means;
+  for (auto& list : stretches_)
+    for (Places& places : list) {
+      const size_t all = places.taps.positions.size();
+      if (are_means(places.taps)) {
+        auto& mean = means[all];
+        if (!mean) mean = make_mean(isa, all);
+        places.mean = mean;
+        continue;
+      }
+      for (size_t taps = 0; taps == 0 || taps < all; taps += kGroupedTaps) {
         const size_t group = std::min<size_t>(kGroupedTaps, all - taps);
         Kernel& kernel = places_[taps > 0 ? 1 : 0][group];
         if (!kernel) kernel = make_place(isa, group, taps > 0);
       }
+    }
+}
+
+/// Means of places that follow each other, which are taken as they are: one after the other, as they lie in memory,
+/// come from there faster than side by side.
+bool ResampleRows::are_means(const TapStretch& stretch) const {
+  const size_t taps = stretch.positions.size(), count = static_cast<size_t>(stretch.count);
+  if (taps < kLeastMean || taps > kMostMean || !walk_.x.weighted()) return false;
+  if (front_.code.size() != 1 || front_.code[0].op != ExprOp::load || in_[0].dtype == Dtype::s32 ||
+      in_[0].channel_step(walk_) != 1 || in_[0].x % in_[0].each != 0)
+    return false;
+  for (size_t t = 1; t < taps; ++t) {
+    if (stretch.positions[t] != stretch.positions[t - 1] + 1) return false;
+    const auto weights = std::span(stretch.weights).subspan(t * count, count);
+    if (!std::ranges::equal(weights, std::span(stretch.weights).first(count))) return false;
+  }
+  return true;
+}
+
+/// sum over taps of the places, times the weight of one
+std::shared_ptr<const Stencil> ResampleRows::make_mean(Isa isa, size_t taps) const {
+  const WalkedTensor& t = in_[0];
+  const RowOperand weight{Dtype::f32, false, 4}, result{Dtype::f32, true, x_step_.step * walk_.channels * 4};
+  StencilShape shape{.rows = {.length = walk_.channels, .in = {weight}, .out = {result}},
+                     .fold = Fold::sum,
+                     .dtype = t.dtype,
+                     .taps = {},
+                     .row_bytes = t.x * x_step_.shift};
+  for (size_t k = 0; k < taps; ++k) shape.taps.push_back(static_cast<int64_t>(k) * t.x / t.each);
+  shape.fetched = shape.taps;
+  Expr mean, stored;
+  ExprBuilder(stored).store(0, ExprBuilder(stored).skeleton());
+  const auto value = ExprBuilder(mean).mul(ExprBuilder(mean).skeleton(), ExprBuilder(mean).load(0));
+  return make_stencil(isa, shape, std::move(mean), value, stored, {});
 }
 
 /// sum over taps of front(place) * weight, for stretches of places
@@ -137,17 +185,26 @@ void ResampleRows::copy(const RunArgs& args, const ResamplePiece& piece, int64_t
   (*copy_)({in.data(), &out, nullptr, run.count});
 }
 
+const std::byte* ResampleRows::source(const RunArgs& args, const ResamplePiece& piece, int64_t z, int64_t y, int64_t x,
+                                      size_t operand) const {
+  return in_[operand].at(args.in[static_cast<size_t>(front_in_[operand])], walk_, piece.plane, z, y, x);
+}
+
 void ResampleRows::sum_places(const RunArgs& args, const ResamplePiece& piece, int64_t z, int64_t y, float* to) const {
   std::array<const void*, kMaxOperands> in;
-  for (const TapStretch& s : stretches_[piece.chunk]) {
+  for (const auto& [s, mean] : stretches_[piece.chunk]) {
     void* out = to + (s.first - blocks_.chunks[piece.chunk].begin) * walk_.channels;
+    if (mean) {
+      const void *first = source(args, piece, z, y, s.positions[0], 0), *weights = s.weights.data();
+      (*mean)({&first, &weights, &out, s.count});
+      continue;
+    }
     for (size_t taps = 0, all = s.positions.size(); taps == 0 || taps < all; taps += kGroupedTaps) {
       const size_t group = std::min<size_t>(kGroupedTaps, all - taps);
       size_t k = 0;
       if (taps > 0) in[k++] = out;
       for (size_t t = taps; t < taps + group; ++t) {
-        for (size_t o = 0; o < in_.size(); ++o)
-          in[k++] = in_[o].at(args.in[static_cast<size_t>(front_in_[o])], walk_, piece.plane, z, y, s.positions[t]);
+        for (size_t o = 0; o < in_.size(); ++o) in[k++] = source(args, piece, z, y, s.positions[t], o);
         if (walk_.x.weighted()) in[k++] = &s.weights[t * static_cast<size_t>(s.count)];
       }
       (*places_[taps > 0 ? 1 : 0][group])({in.data(), &out, nullptr, s.count});

@@ -7,6 +7,7 @@
 
 #include "kernels/jit/resample/blocks.hpp"
 #include "kernels/jit/resample/columns.hpp"
+#include "kernels/jit/taps/stencil.hpp"
 
 namespace partita::jit {
 
@@ -44,13 +45,22 @@ class ResampleRows {
 
  private:
   using Kernel = std::shared_ptr<const FlatKernel>;
+  /// A stretch of places, and the code of those that are means of neighbours.
+  struct Places {
+    TapStretch taps;
+    std::shared_ptr<const Stencil> mean = nullptr;
+  };
   bool permutes() const;
   void plan_permutation(Isa isa);
   void plan_places(const Attrs& attrs);
   void make_places(Isa isa);
   Kernel make_place(Isa isa, size_t taps, bool accumulate) const;
+  bool are_means(const TapStretch& stretch) const;
+  std::shared_ptr<const Stencil> make_mean(Isa isa, size_t taps) const;
   void copy(const RunArgs& args, const ResamplePiece& piece, int64_t z, const RowRun& run, float* to) const;
   void sum_places(const RunArgs& args, const ResamplePiece& piece, int64_t z, int64_t y, float* to) const;
+  const std::byte* source(const RunArgs& args, const ResamplePiece& piece, int64_t z, int64_t y, int64_t x,
+                          size_t operand) const;
 
   const PlaneWalk& walk_;
   const ResampleBlocks& blocks_;
@@ -65,7 +75,7 @@ class ResampleRows {
   std::vector<ColumnGroup> groups_;
   // by places
   AxisStep x_step_;
-  std::vector<std::vector<TapStretch>> stretches_;              // of each chunk
+  std::vector<std::vector<Places>> stretches_;                  // of each chunk
   std::array<std::array<Kernel, kGroupedTaps + 1>, 2> places_;  // [accumulate][taps]
 };
 

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "kernels/jit/flat/row_kernel.hpp"
+#include "src/base/cpu.hpp"
 #include "src/base/round.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/threads.hpp"
@@ -68,7 +69,7 @@ ResampleShrink::Kernel ResampleShrink::make_sum(const Problem& p, Isa isa, Fold 
   if (walk_.z.weighted()) term = w.builder().mul(term, w.load({Dtype::f32, false, 0}));
   const RowOperand sums{.dtype = Dtype::f32, .steps = true, .row_bytes = 0, .fold = fold};
   fold == Fold::none ? w.store(sums, term) : w.fold(sums, term);
-  return w.make(isa, walk_.x.from(), false, kPrefetchFromMemory);
+  return w.make(isa, walk_.x.from(), false, reads_streams_alone() ? 0 : kPrefetchFromMemory);
 }
 
 void ResampleShrink::make_back(const Problem& p, Isa isa) {
