@@ -6,6 +6,7 @@
 
 #include "kernels/jit/code/emitter.hpp"
 #include "src/base/check.hpp"
+#include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
 
 namespace partita::jit {
@@ -356,6 +357,11 @@ void Emitter::fetch_ahead(const Xbyak::RegExp& from, int least) {
   shl(rax, kLineBits);
   const auto line = ptr[rax + (least + kWindow - 1) / kWindow * kWindow + kWindow];
   least <= kNear ? prefetcht0(line) : prefetcht1(line);
+}
+
+void Emitter::fetch_line(const Xbyak::RegExp& from, bool farther) {
+  farther&& reads_streams_alone() ? prefetcht1(ptr[from + kPrefetchFarther])
+                                  : prefetcht0(ptr[from + kPrefetchFromMemory]);
 }
 
 }  // namespace partita::jit

@@ -37,12 +37,6 @@ struct RowOperand {
   std::optional<JoinedVector> joined = {};
 };
 
-/// What one core has on its way from memory at full speed; a stream of loads alone keeps less in flight.
-inline constexpr int kPrefetchFromMemory = 3072;
-/// The same where lines are fetched into the second-level cache: what helps processors that read streams by themselves,
-/// whose loads are held up by lines that are fetched into the first.
-inline constexpr int kPrefetchFarther = 4096;
-
 struct RowShape {
   int64_t length;  ///< elements of a row
   std::vector<RowOperand> in = {}, out = {};

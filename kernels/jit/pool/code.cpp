@@ -155,7 +155,11 @@ void PoolCode::emit_gradient(Body& front, const Xmm& gradient, const Load& load)
 }
 
 void PoolCode::fetch(const RegExp& at, int bytes_ahead) {
-  in_turns_ ? fetch_ahead(at) : prefetcht0(ptr[at + bytes_ahead]);
+  switch (fetching_) {
+    case Fetching::near: return prefetcht0(ptr[at + bytes_ahead]);
+    case Fetching::farther: return fetch_line(at, true);
+    case Fetching::in_turns: return fetch_ahead(at);
+  }
 }
 
 /// What comes later is asked for early: loads alone keep too little under way.

@@ -59,7 +59,9 @@ class PoolCode : protected Emitter {
   void fetch(const Xbyak::RegExp& at, int bytes_ahead = kPrefetchFromMemory);
   /// The code reads few rows of the source at once, channels or planes one after the other: what follows is fetched
   /// from four pages in turns (see fetch_ahead).
-  void fetch_in_turns() { in_turns_ = true; }
+  void fetch_in_turns() { fetching_ = Fetching::in_turns; }
+  /// What follows is fetched into the second-level cache (see fetch_line).
+  void fetch_farther() { fetching_ = Fetching::farther; }
   /// Vector registers kBest, .. are the search's; AVX2 has no room for the last two.
   enum : int { kBest, kTap, kRowBest, kRowWinner };
   int search_registers() const { return wide() ? kRowWinner + 1 : kTap + 1; }
@@ -184,7 +186,7 @@ class PoolCode : protected Emitter {
   std::vector<int64_t> steps_;
   int value_end_;  // of the registers that expressions use
   int kept_vectors_ = 0;
-  bool in_turns_ = false;
+  enum class Fetching : uint8_t { near, farther, in_turns } fetching_ = Fetching::near;
   bool rounds_gradient_ = false;
   int32_t gradient_type_ = 0;               // a Dtype
   std::vector<std::vector<int32_t>> held_;  // register by register

@@ -8,7 +8,6 @@
 
 #include "kernels/jit/code/expand.hpp"
 #include "kernels/transplant.hpp"
-#include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/round.hpp"
 
@@ -165,14 +164,13 @@ void Stencil::combine(Xmm sum, int count) {
       combine_tap(sum, source(s) + rcx * each + static_cast<int>(tap * each), count, first);
   if (count < lanes()) return;
   for (int64_t s = shape_.sources - shape_.fresh_sources; s < shape_.sources; ++s)
-    for (int64_t tap : shape_.fetched)
-      prefetcht0(ptr[source(s) + rcx * each + static_cast<int>(tap * each) + kPrefetchFromMemory]);
+    for (int64_t tap : shape_.fetched) fetch_line(source(s) + rcx * each + static_cast<int>(tap * each), false);
 }
 
 /// Tap by tap, of all vectors together. Where these are all, memory is read in its order, which some processors do by
 /// themselves (kPrefetchFarther).
 void Stencil::combine_together() {
-  const bool in_order = reads_streams_alone() && int64_t{together_} * lanes() == shape_.rows.length;
+  const bool in_order = int64_t{together_} * lanes() == shape_.rows.length;
   const int each = bits_of(shape_.dtype) / 8, bytes = lanes() * each;
   bool first = true;
   for (int64_t s = 0; s < shape_.sources; ++s)
@@ -184,8 +182,7 @@ void Stencil::combine_together() {
         bool none = first;
         combine_tap(vec(sums_ + v), from + v * bytes, lanes(), none);
         if (!fetched || v * bytes % kCacheLine != 0) continue;
-        in_order ? prefetcht1(ptr[from + v * bytes + kPrefetchFarther])
-                 : prefetcht0(ptr[from + v * bytes + kPrefetchFromMemory]);
+        fetch_line(from + v * bytes, in_order);
       }
       first = false;
     }

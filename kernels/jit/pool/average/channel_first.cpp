@@ -208,7 +208,7 @@ void AverageFirstKernel::emit_sums_of(Body& front, int vectors, int last) {
       mov(rdx, ptr[r13 + 8 * static_cast<int>(k)]);
       add(rdx, slot(front_slot(k)));
       if (o.x == 0) return load(dst, o.dtype, Walk::same, rdx, count(v));
-      prefetcht0(ptr[rdx + rcx * each + at + kPrefetchFromMemory]);
+      fetch_line(rdx + rcx * each + at, false);
       load(dst, o.dtype, Walk::next, rdx + rcx * each + at, count(v));
     };
     hooks.store = [&](Xmm value, const Lane& lane) {
@@ -376,7 +376,7 @@ void AverageFirstKernel::emit_cells(Body& back, int64_t vector, bool last, int c
     const PoolOperand& o = cell_operand(k);
     const auto from = place(k);
     if (o.x == 0) return load(dst, o.dtype, Walk::same, rdx, count);
-    if (o.begins_line(vector * lanes() * bits_of(o.dtype) / 8, lanes())) prefetcht0(ptr[from + kPrefetchFromMemory]);
+    if (o.begins_line(vector * lanes() * bits_of(o.dtype) / 8, lanes())) fetch_line(from, false);
     load(dst, o.dtype, Walk::next, from, count);
   };
   hooks.skeleton = [&](Xmm dst) { vmovaps(dst, vec(0)); };

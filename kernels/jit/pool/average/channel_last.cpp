@@ -465,7 +465,7 @@ void AverageLastKernel::emit_cell(Body& back, const std::vector<int64_t>& column
       to_cell(static_cast<size_t>(std::ranges::find(p_.back_in, number) - p_.back_in.begin()));
       const PoolOperand& o = operand(number);
       const int each = bits_of(o.dtype) / 8, behind = v * lanes() * each;
-      if (o.c != 0 && o.begins_line(behind, lanes())) fetch_line(rdx + rcx * each + behind);
+      if (o.c != 0 && o.begins_line(behind, lanes())) fetch_line(rdx + rcx * each + behind, reads_much());
       load_at(dst, o, rdx, v, count);
     };
     hooks.skeleton = [&](Xmm dst) { vmovaps(dst, vec(sums_ + v)); };
@@ -504,13 +504,8 @@ void AverageLastKernel::prefetch_windows(size_t k, const Xbyak::Reg64& from, int
   const int each = bits_of(o.dtype) / 8;
   for (int at = 0; at < vectors * lanes() * each; at += static_cast<int>(kCacheLine)) {
     const auto line = from + rcx * each + at;
-    in_turns ? fetch_ahead(line) : fetch_line(line);
+    in_turns ? fetch_ahead(line) : fetch_line(line, reads_much());
   }
-}
-
-/// With strides of 1 as much is read as is written, and loads are held up by lines fetched into the nearest cache.
-void AverageLastKernel::fetch_line(const Xbyak::RegExp& at) {
-  p_.g.strides[2] == 1 ? prefetcht1(ptr[at + kPrefetchFarther]) : prefetcht0(ptr[at + kPrefetchFromMemory]);
 }
 
 /// Loads vector `vector` of the place `at`.

@@ -67,7 +67,10 @@ WindowKernel::WindowKernel(Isa isa, const PoolPlan& plan, const Problem& problem
       cells_(wide() ? gradients_ + together_ : gradients_),
       folds_(*this, p_.out, slot_vectors(), reserve(HeldFolds::registers(*this, p_.out, slot_vectors()))) {
   if (stores.piece > 0 && stores.piece < 64) stream_in_pieces(stores.piece);
-  if ((streaming_ || stores.joined) && reads_few_rows(p_)) fetch_in_turns();
+  if ((streaming_ || stores.joined) && reads_few_rows(p_))
+    fetch_in_turns();
+  else if (streaming_ && !along_x_)
+    fetch_farther();
   add_streams();
   int taken = gradients_ + (keeps() ? 1 : together_);
   if (keeps()) keep_vectors(2 * together_);
