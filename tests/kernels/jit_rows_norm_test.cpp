@@ -3,6 +3,9 @@
 // and long rows, numbers of threads.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "src/base/dtype.hpp"
 #include "src/base/text.hpp"
 #include "tests/support/kernel_run.hpp"
 #include "tests/support/random_windows.hpp"
@@ -116,6 +119,49 @@ TEST_P(jit_rows_norm, layer_norm_of_rows_far_from_zero_agrees_with_the_reference
     }
 }
 
+/// Row `far` of a few begins with elements that say nothing about the others; -1: none does.
+struct MisleadingRows {
+  Problem p = problem_for(StepKind::layer_norm, OpKind::LayerNorm);
+  std::vector<Buffer> in;
+
+  MisleadingRows(Dtype data, int64_t length, int64_t far) {
+    p.attrs.set(Attr::epsilon, 1e-5f);
+    p.attrs.set(Attr::begin_norm_axis, int64_t{1});
+    p.attrs.set(Attr::use_affine, false);
+    p.attrs.set(Attr::keep_stats, true);
+    const Dims dims{5, length};
+    p.in = {dense_desc(data, dims)};
+    p.out = {dense_desc(data, dims), dense_desc(Dtype::f32, {dims[0]}), dense_desc(Dtype::f32, {dims[0]})};
+    Random random(static_cast<uint64_t>(length));
+    in.push_back(random_buffer(p.in[0], random, {-1, 1}));
+    for (int64_t i = 0; far >= 0 && i < 40; ++i)
+      store_from_double(in[0].data(), data, far * length + i, 1000 + static_cast<double>(i % 2));
+  }
+};
+
+/// Statistics to some of the last bits of f32: of a row whose first elements are a thousand deviations of the others
+/// away. Neither its neighbours' bits nor its own depend on it being there.
+TEST_P(jit_rows_norm, layer_norm_of_rows_with_misleading_beginnings_agrees_with_the_reference) {
+  constexpr int64_t kFar = 2;
+  const auto [data, vectors] = GetParam();
+  for (const Isa isa : generated_isas())
+    for (const int64_t length : {300, 768, 5000}) {
+      SCOPED_TRACE(str(name_of(isa), ", rows of ", length));
+      const MisleadingRows all(data, length, kFar), others(data, length, -1);
+      const Kernel& row = *generated_row(all.p.step, isa);
+      const auto got = run_kernel(row, all.p, all.in, 2), without = run_kernel(row, others.p, others.in, 2);
+      const auto expected = reference_results(all.p, all.in);
+      EXPECT_EQ(difference(got[0], expected[0], 4 * tolerance_of(data)), "");
+      for (size_t k : {size_t{1}, size_t{2}})
+        for (int64_t r = 0; r < 5; ++r) {
+          EXPECT_NEAR(got[k].get(r), expected[k].get(r),
+                      std::ldexp(std::abs(expected[k].get(r)) + (k == 1 ? 1 : 0), -20));
+          if (r == kFar) continue;
+          EXPECT_EQ(got[k].get(r), without[k].get(r)) << "row " << r;
+        }
+    }
+}
+
 TEST_P(jit_rows_norm, gradient_of_layer_norm_agrees_with_the_reference) {
   const auto [data, vectors] = GetParam();
   for (uint64_t seed = 1; seed <= 50; ++seed) {
@@ -185,7 +231,8 @@ void expect_same_for_all_threads(const Problem& p, Isa isa) {
 
 TEST(jit_rows_norm_threads, layer_norm_does_not_depend_on_their_number) {
   for (const Isa isa : generated_isas())
-    for (const Dims& dims : {Dims{700, 96}, Dims{1, 70000}, Dims{5, 20000}, Dims{9000, 5}, Dims{5003, 28}, Dims{2001, 100}}) {
+    for (const Dims& dims :
+         {Dims{700, 96}, Dims{1, 70000}, Dims{5, 20000}, Dims{9000, 5}, Dims{5003, 28}, Dims{2001, 100}}) {
       const TensorDesc data = dense_desc(Dtype::f32, dims), vector = dense_desc(Dtype::f32, {dims[1]}),
                        statistic = dense_desc(Dtype::f32, {dims[0]});
       Problem forward = problem_for(StepKind::layer_norm, OpKind::LayerNorm);

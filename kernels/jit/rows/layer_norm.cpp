@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // LayerNorm and RMSNorm by tiles of rows, short rows in one piece. Each block of a row: its sum, then its squared
 // differences from its own mean, read from the cache; blocks are joined in f64. Then (x - mean) rstd gamma + beta.
-// Where nobody asks for the statistics (f32, to the last bit), rows of 16-bit elements are read once for both:
-// s = sum(x - x0), q = sum((x - x0)^2), x0 the row's first element; mean = x0 + s / N, variance = q / N - (s / N)^2
-// (Chan, Golub and LeVeque 1983). |x0 - mean| <= sqrt(N variance), so the difference loses log2(N) of f32's 24 bits at
-// the most, where the elements themselves have 8 or 11.
+// Rows of 16-bit elements are read once for both: s = sum(x - m), q = sum((x - m)^2), m the mean of a row's first
+// elements; mean = m + s / N, variance = q / N - (s / N)^2 (Chan, Golub and LeVeque 1983). The difference loses one bit
+// where m is as far from the mean as the deviation is wide. Rows of which m is farther are added up again, m their
+// mean.
 #include <cmath>
 
 #include "kernels/jit/code/run_of.hpp"
@@ -20,7 +20,7 @@ namespace {
 
 using Value = Sweep::Value;
 
-constexpr int64_t kLongestAtOnce = 4096;  ///< elements of a row whose sum and squares are added up at once: 12 bits
+constexpr int64_t kFirst = 32;  ///< elements of a row that say roughly what its mean is
 
 bool has_stats(const Problem& p) { return p.op == OpKind::LayerNorm && p.out_ports() > 2; }
 
@@ -53,8 +53,8 @@ class LayerNorm {
     if (plan_.edges.has_front) elements_ = scratch_.elements(plan_);
     if (one_block()) mean_ = sums_;
     const bool whole = WholeRows::fit(plan_, most_in_one_piece());
-    at_once_ = !whole && !root_mean_square_ && !has_stats_ && one_block() && !plan_.edges.has_front &&
-               bits_of(plan_.in[0].dtype) == 16 && plan_.space.lanes <= kLongestAtOnce;
+    at_once_ = !whole && !root_mean_square_ && one_block() && !plan_.edges.has_front &&
+               bits_of(plan_.in[0].dtype) == 16 && plan_.space.lanes > kFirst;
     if (at_once_) first_ = scratch_.results(plan_);
     at_once_ ? write_sweep() : write_sweeps();
     write_map(p);
@@ -74,8 +74,10 @@ class LayerNorm {
   }
 
  private:
-  /// Sums of differences from the first element, and of their squares.
+  /// Sums of differences from the mean of the first elements, and of their squares.
   void write_sweep() {
+    ExprBuilder e = estimate_.builder();
+    estimate_.fold(first_, Fold::sum, e.mul(estimate_.front(plan_), e.constant(1.0f / kFirst)));
     Sweep& moments = sweeps_.inner;
     const Value x = moments.front(plan_);
     ExprBuilder b = moments.builder();
@@ -135,6 +137,7 @@ class LayerNorm {
 
   void make_tiles() {
     const bool has_means = !root_mean_square_ && !at_once_;
+    if (at_once_) estimate_.make(plan_.isa, kFirst, 0, false);
     if (has_means) add_up_.make(plan_);
     if (has_means && one_block()) means_.make(plan_.isa, plan_.results(), 0, false);
     if (one_block()) finish_.make(plan_.isa, plan_.results(), 0, false);
@@ -164,7 +167,10 @@ class LayerNorm {
   void measure(const Tile& tile) const {
     fill_results(plan_, tile, sums_, 0);
     fill_results(plan_, tile, squares_, 0);
-    if (at_once_) read_results(plan_, tile, plan_.in[0], first_);
+    if (at_once_) {
+      fill_results(plan_, tile, first_, 0);
+      estimate_.run(tile, 0, tile.rows, kFirst);
+    }
     if (root_mean_square_ || at_once_) return;
     each_block(plan_, [&](int64_t block) {
       add_up_.run(tile, plan_, block);
@@ -175,7 +181,25 @@ class LayerNorm {
     });
   }
 
+  /// Of rows whose first elements are far from the others.
+  void measure_again(const Tile& tile) const {
+    const auto count = static_cast<float>(plan_.space.lanes);
+    float *first = tile.floats(first_), *sums = tile.floats(sums_), *squares = tile.floats(squares_);
+    for (int64_t i = 0; i < tile.rows; ++i) {
+      const float shift = sums[i] / count;
+      if (!(2 * shift * shift > squares[i] / count)) continue;
+      first[i] += shift;
+      sums[i] = squares[i] = 0;
+      Tile row = tile;
+      row.row += i;
+      row.rows = 1;
+      row.scratch += i * static_cast<int64_t>(sizeof(float));  // numbers of results alone are read and written
+      sweeps_.inner.run(row, plan_, 0);
+    }
+  }
+
   void finish(const Tile& tile) const {
+    if (at_once_) measure_again(tile);
     if (one_block())
       finish_.run_row(tile);
     else
@@ -210,7 +234,7 @@ class LayerNorm {
   ScratchPlan scratch_;
   RowView sums_, squares_;  ///< of each block; the sums become the blocks' means, the squares of the first the variance
   RowView mean_, scale_, elements_, first_;
-  Sweep add_up_, means_, finish_;
+  Sweep estimate_, add_up_, means_, finish_;
   LastSweeps sweeps_;
   std::optional<WholeRows> whole_;
 };
