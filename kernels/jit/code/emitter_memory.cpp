@@ -360,8 +360,10 @@ void Emitter::fetch_ahead(const Xbyak::RegExp& from, int least) {
 }
 
 void Emitter::fetch_line(const Xbyak::RegExp& from, bool farther) {
-  farther&& reads_streams_alone() ? prefetcht1(ptr[from + kPrefetchFarther])
-                                  : prefetcht0(ptr[from + kPrefetchFromMemory]);
+  if (farther && reads_streams_alone())
+    prefetcht1(ptr[from + kPrefetchFarther]);
+  else
+    prefetcht0(ptr[from + kPrefetchFromMemory]);
 }
 
 }  // namespace partita::jit

@@ -15,6 +15,7 @@ constexpr size_t kMaxOperands = 96;
 constexpr int64_t kVector = 16;  ///< channels that fill a vector
 constexpr int64_t kMargin = 16 * ColumnKernel::kMargin;
 constexpr size_t kLeastMean = 3, kMostMean = 64;  ///< places of a mean that a stencil takes: code is written for each
+constexpr int64_t kFarthestPlace = 1 << 24;       ///< bytes from place to place, so that an address reaches them all
 
 std::vector<int32_t> every_position(int64_t extent) {
   std::vector<int32_t> list(static_cast<size_t>(extent));
@@ -107,7 +108,7 @@ bool ResampleRows::are_means(const TapStretch& stretch) const {
   const size_t taps = stretch.positions.size(), count = static_cast<size_t>(stretch.count);
   if (taps < kLeastMean || taps > kMostMean || !walk_.x.weighted()) return false;
   if (front_.code.size() != 1 || front_.code[0].op != ExprOp::load || in_[0].dtype == Dtype::s32 ||
-      in_[0].channel_step(walk_) != 1 || in_[0].x % in_[0].each != 0)
+      in_[0].channel_step(walk_) != 1 || in_[0].x % in_[0].each != 0 || in_[0].x > kFarthestPlace)
     return false;
   for (size_t t = 1; t < taps; ++t) {
     if (stretch.positions[t] != stretch.positions[t - 1] + 1) return false;
