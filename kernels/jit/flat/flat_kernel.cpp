@@ -10,6 +10,7 @@
 
 #include "kernels/jit/code/frame.hpp"
 #include "src/base/check.hpp"
+#include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/round.hpp"
 
@@ -342,7 +343,8 @@ void FlatKernel::load_operand(Xmm dst, int k, int count) {
 void FlatKernel::fetch(const RowOperand& o, const RegExp& from, int count) {
   if (passed_ * lanes() * bits_of(o.dtype) / 8 % kCacheLine != 0) return;
   if (o.in_turns) return fetch_ahead(from, o.ahead);
-  if (o.ahead > 0) prefetcht0(ptr[from + o.ahead]);
+  const bool farther = o.farther && reads_streams_alone();
+  if (o.ahead > 0) farther ? prefetcht1(ptr[from + o.ahead]) : prefetcht0(ptr[from + o.ahead]);
   if (shape_.prefetch == 0 || count < lanes()) return;
   const auto line = ptr[from + shape_.prefetch];
   shape_.prefetch < kPrefetchFarther ? prefetcht0(line) : prefetcht1(line);

@@ -27,6 +27,7 @@ struct RowOperand {
   int64_t row_bytes;
   Fold fold = Fold::none;
   int ahead = 0;  ///< of an input: bytes ahead of each vector that are fetched, for what is read next; 0: nothing
+  bool farther = false;  ///< these bytes into the second-level cache, where kPrefetchFarther says that it helps
   /// The same from four pages in turns, and so much farther ahead that it is there in time (Emitter::fetch_ahead).
   bool in_turns = false;
   bool kept = false;  ///< of an output: it is read again soon, so it is never stored past the caches

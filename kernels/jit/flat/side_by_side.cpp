@@ -181,7 +181,10 @@ RowsAtOnce row_streams(const Expr& expr, const Lanes& lanes, RowShape shape, int
     shape.vectors = std::max(shape.vectors, static_cast<int>(kCacheLine / vector_bytes(isa, o.dtype)));
   if (shape.length % (int64_t{lanes_of(isa)} * shape.vectors) != 0) shape.vectors = 1;
   shape.prefetch = 0;  // what the next rows read at the same place
-  for (RowOperand& o : shape.in) o.ahead = static_cast<int>(o.row_bytes * kStreams);
+  for (RowOperand& o : shape.in) {
+    o.ahead = static_cast<int>(o.row_bytes * kStreams);
+    o.farther = true;
+  }
   return {isa, expr, shape, kStreams};
 }
 
