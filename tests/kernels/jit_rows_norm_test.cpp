@@ -139,8 +139,8 @@ struct MisleadingRows {
   }
 };
 
-/// Statistics to some of the last bits of f32: of a row whose first elements are a thousand deviations of the others
-/// away. Neither its neighbours' bits nor its own depend on it being there.
+/// Statistics of a row whose first elements are a thousand deviations of the others away, to 2^-20 of their size; its
+/// neighbours have the bits that they have without it.
 TEST_P(jit_rows_norm, layer_norm_of_rows_with_misleading_beginnings_agrees_with_the_reference) {
   constexpr int64_t kFar = 2;
   const auto [data, vectors] = GetParam();

@@ -57,11 +57,11 @@ class PoolCode : protected Emitter {
                      bool ahead, int bytes_ahead = kPrefetchFromMemory);
   /// Fetches what follows `at` by and by, the bytes told say from where on; uses rax.
   void fetch(const Xbyak::RegExp& at, int bytes_ahead = kPrefetchFromMemory);
-  /// The code reads few rows of the source at once, channels or planes one after the other: what follows is fetched
-  /// from four pages in turns (see fetch_ahead).
-  void fetch_in_turns() { fetching_ = Fetching::in_turns; }
-  /// What follows is fetched into the second-level cache (see fetch_line).
-  void fetch_farther() { fetching_ = Fetching::farther; }
+  /// How what follows is fetched: into the nearest cache; into the second-level cache (see fetch_line); where the code
+  /// reads few rows of the source at once, channels or planes one after the other, from four pages in turns (see
+  /// fetch_ahead).
+  enum class Fetching : uint8_t { near, farther, in_turns };
+  void fetch_by(Fetching how) { fetching_ = how; }
   /// Vector registers kBest, .. are the search's; AVX2 has no room for the last two.
   enum : int { kBest, kTap, kRowBest, kRowWinner };
   int search_registers() const { return wide() ? kRowWinner + 1 : kTap + 1; }
@@ -186,7 +186,7 @@ class PoolCode : protected Emitter {
   std::vector<int64_t> steps_;
   int value_end_;  // of the registers that expressions use
   int kept_vectors_ = 0;
-  enum class Fetching : uint8_t { near, farther, in_turns } fetching_ = Fetching::near;
+  Fetching fetching_ = Fetching::near;
   bool rounds_gradient_ = false;
   int32_t gradient_type_ = 0;               // a Dtype
   std::vector<std::vector<int32_t>> held_;  // register by register

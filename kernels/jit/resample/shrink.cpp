@@ -69,6 +69,7 @@ ResampleShrink::Kernel ResampleShrink::make_sum(const Problem& p, Isa isa, Fold 
   if (walk_.z.weighted()) term = w.builder().mul(term, w.load({Dtype::f32, false, 0}));
   const RowOperand sums{.dtype = Dtype::f32, .steps = true, .row_bytes = 0, .fold = fold};
   fold == Fold::none ? w.store(sums, term) : w.fold(sums, term);
+  // Rows begin inside lines: what is fetched for them would hold up the loads of who reads ahead alone.
   return w.make(isa, walk_.x.from(), false, reads_streams_alone() ? 0 : kPrefetchFromMemory);
 }
 

@@ -49,10 +49,7 @@ WindowHalvesKernel::WindowHalvesKernel(const PoolPlan& plan, const Problem& prob
       along_x_(WindowKernel::along_x(plan)),
       results_(choices_of(plan, problem).value()) {
   if (stores.piece > 0 && stores.piece < kCacheLine) stream_in_pieces(stores.piece);
-  if (streaming_ && WindowKernel::reads_few_rows(p_))
-    fetch_in_turns();
-  else if (streaming_ && !along_x_)
-    fetch_farther();
+  if (streaming_) fetch_by(WindowKernel::fetching(p_));
   const auto add = [&](const PoolOperand& o, bool cells) {
     const int axis = along_x_ ? 1 : 2;
     add_stream((along_x_ ? o.y : o.x) * (cells ? p_.g.strides[axis] : 1));

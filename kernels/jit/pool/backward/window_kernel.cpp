@@ -43,8 +43,10 @@ bool WindowKernel::joins(Isa isa, const PoolPlan& p) {
          p.out.size() <= (isa == Isa::avx512 ? JoinedStores::kMostOutputs : 1);
 }
 
-bool WindowKernel::reads_few_rows(const PoolPlan& p) {
-  return p.tap_rows() <= (along_x(p) && !reads_streams_alone() ? kFewPlaneRows : kFewRows);
+WindowKernel::Fetching WindowKernel::fetching(const PoolPlan& p) {
+  const bool few_rows = p.tap_rows() <= (along_x(p) && !reads_streams_alone() ? kFewPlaneRows : kFewRows);
+  if (few_rows) return Fetching::in_turns;
+  return along_x(p) ? Fetching::near : Fetching::farther;
 }
 
 /// Behind its planes a window's next ones follow, not those that lie behind each of them: small ones are fetched a
@@ -67,10 +69,7 @@ WindowKernel::WindowKernel(Isa isa, const PoolPlan& plan, const Problem& problem
       cells_(wide() ? gradients_ + together_ : gradients_),
       folds_(*this, p_.out, slot_vectors(), reserve(HeldFolds::registers(*this, p_.out, slot_vectors()))) {
   if (stores.piece > 0 && stores.piece < 64) stream_in_pieces(stores.piece);
-  if ((streaming_ || stores.joined) && reads_few_rows(p_))
-    fetch_in_turns();
-  else if (streaming_ && !along_x_)
-    fetch_farther();
+  if (streaming_ || stores.joined) fetch_by(fetching(p_));
   add_streams();
   int taken = gradients_ + (keeps() ? 1 : together_);
   if (keeps()) keep_vectors(2 * together_);

@@ -41,8 +41,8 @@ class WindowKernel : private PoolCode {
   /// last, before the next one.
   static bool joins(Isa isa, const PoolPlan& plan);
   static bool along_x(const PoolPlan& plan) { return !plan.channel_last || plan.g.channels < kLeastChannels; }
-  /// Whether so few rows of the source are read at once that lines are better fetched in turns.
-  static bool reads_few_rows(const PoolPlan& plan);
+  /// How lines are fetched where results leave the caches: in turns where few rows of the source are read at once.
+  static Fetching fetching(const PoolPlan& plan);
   /// Bytes from cells of an operand to what is worth fetching while they are read.
   static int fetched_behind(const PoolPlan& plan, const PoolOperand& o);
   /// Along x: elements beside each other that belong to one cell.
