@@ -90,7 +90,7 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   /// every call: before `least` more bytes are read, at the latest. Uses rax.
   void fetch_ahead(const Xbyak::RegExp& from, int least = 0);
   /// Fetches what a stream of reads at `from` reads soon; `farther`: into the second-level cache, where the processor
-  /// is one that kPrefetchFarther tells of.
+  /// is one that kPrefetchFarther tells of, elsewhere from four pages in turns. Uses rax then.
   void fetch_line(const Xbyak::RegExp& from, bool farther);
   /// dst's lower half = value as 16-bit elements side by side. AVX-512 alone; uses scratch 0 to 2, dst may be one.
   void to_halves(Xbyak::Xmm dst, Xbyak::Xmm value, Dtype dtype, bool integer);

@@ -360,10 +360,8 @@ void Emitter::fetch_ahead(const Xbyak::RegExp& from, int least) {
 }
 
 void Emitter::fetch_line(const Xbyak::RegExp& from, bool farther) {
-  if (farther && reads_streams_alone())
-    prefetcht1(ptr[from + kPrefetchFarther]);
-  else
-    prefetcht0(ptr[from + kPrefetchFromMemory]);
+  if (!farther) return prefetcht0(ptr[from + kPrefetchFromMemory]);
+  reads_streams_alone() ? prefetcht1(ptr[from + kPrefetchFarther]) : fetch_ahead(from);
 }
 
 }  // namespace partita::jit

@@ -191,7 +191,7 @@ class StridedLoop {
     for (size_t kind : {0u, 1u}) {
       const int64_t length = kind == 0 ? lengths_.whole : lengths_.rest();
       if (length == 0) continue;
-      RowShape shape{length, {}, {}, false};
+      RowShape shape{.length = length};
       for (const Operand& o : in_) shape.in.push_back(row_operand(o));
       for (const Operand& o : out_) shape.out.push_back(row_operand(o));
       const int inner_axis = problem_.out[0].dims.size() - 1;

@@ -92,7 +92,7 @@ TapPool::Kernel TapPool::make(Isa isa, const RowKind& row, const WindowStretch& 
   for (const PoolView& view : p_.out) outputs.push_back(operand(view, g.dst[2], 1));
   if (takes_stencil(source_rows, valid)) {
     StencilShape shape;
-    shape.rows = {length, operands, outputs, streaming};
+    shape.rows = {.length = length, .in = operands, .out = outputs, .streaming = streaming};
     shape.fold = g.maximum ? Fold::max : Fold::sum;
     shape.dtype = p_.in[0].dtype;
     shape.sources = source_rows;
