@@ -86,6 +86,9 @@ Caches read_caches() {
   return found;
 }
 
+/// A virtual machine sees the cache of a whole socket, which it shares with others that it does not see.
+constexpr size_t kLargestShare = size_t{16} << 20;
+
 size_t processors() { return static_cast<size_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))); }
 
 const Caches& caches() {
@@ -135,11 +138,10 @@ size_t last_level_cache_bytes() {
   return size_t{32} << 20;
 }
 
-size_t last_level_cache_share() { return last_level_cache_bytes() / processors(); }
+size_t last_level_cache_share() { return std::min(last_level_cache_bytes() / processors(), kLargestShare); }
 
 bool leaves_the_caches(int64_t bytes) {
-  static const auto most =
-      static_cast<int64_t>(std::min(last_level_cache_bytes() / 2, (size_t{8} << 20) * processors()));
+  static const auto most = static_cast<int64_t>(last_level_cache_share() * processors() / 2);
   return bytes > most;
 }
 

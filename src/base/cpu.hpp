@@ -23,10 +23,11 @@ bool reads_streams_alone();
 size_t second_level_cache_bytes();
 /// Bytes of the last-level cache that a core reaches; 32 MiB where it cannot be read.
 size_t last_level_cache_bytes();
-/// The same, divided by the number of processors.
+/// The same, divided by the number of processors, but 16 MiB at most: a virtual machine sees the cache of a whole
+/// socket, which it shares.
 size_t last_level_cache_share();
-/// Whether a result of so many bytes is better stored past the caches: more than half of the last level, or than 8 MiB
-/// for each processor (a virtual machine sees the cache of a whole socket, which it shares).
+/// Whether a result of so many bytes is better stored past the caches: more than half of the processors' shares of the
+/// last level together.
 bool leaves_the_caches(int64_t bytes);
 
 }  // namespace partita

@@ -268,13 +268,19 @@ TEST(jit_resample, infinities_stay_where_they_are_read) {
     }
 }
 
-/// Results beyond half the last-level cache go past the caches where their memory is aligned.
+int64_t bytes_past_the_caches() {
+  int64_t bytes = int64_t{1} << 20;
+  while (!leaves_the_caches(bytes)) bytes *= 2;
+  return bytes;
+}
+
+/// Results that leave the caches go past them where their memory is aligned.
 TEST(jit_resample, large_results_have_the_bits_of_stores_through_the_caches) {
-  const size_t bytes = last_level_cache_bytes() / 2;
-  if (bytes > (size_t{64} << 20)) GTEST_SKIP() << "the last-level cache is very large";
+  const int64_t bytes = bytes_past_the_caches();
+  if (bytes > (int64_t{64} << 20)) GTEST_SKIP() << "the caches are very large";
   for (const bool channel_last : {false, true})
     for (const char* mode : {"nearest", "linear"}) {
-      const int64_t channels = 32, rows = static_cast<int64_t>(bytes) / (channels * 256 * 2) + 2;
+      const int64_t channels = 32, rows = bytes / (channels * 256 * 2) + 2;
       const Problem p = resampling({1, channels, {rows / 2, 128}, {rows / 2 * 2, 256}, channel_last},
                                    {.mode = mode, .dtype = Dtype::bf16});
       const int64_t count = elements(p.out[0].dims);
@@ -297,8 +303,7 @@ TEST(jit_resample, large_results_have_the_bits_of_stores_through_the_caches) {
 
 /// Rows that start anywhere are put together in the caches first, then streamed.
 TEST(jit_resample, large_results_of_odd_rows_have_the_bits_of_small_ones) {
-  int64_t bytes = int64_t{1} << 20;
-  while (!leaves_the_caches(bytes)) bytes *= 2;
+  const int64_t bytes = bytes_past_the_caches();
   if (bytes > (int64_t{64} << 20)) GTEST_SKIP() << "the caches are very large";
   const int64_t from = 7 * 5, to = 57 * 43, few = 3, many = bytes / (to * 4) + 2;
   const Manner how{.mode = "linear"};

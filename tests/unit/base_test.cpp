@@ -155,6 +155,11 @@ TEST(env, every_key_stands_at_its_own_place) {
 
 TEST(cpu, answers_are_plausible) {
   EXPECT_GE(last_level_cache_bytes(), second_level_cache_bytes());
+  EXPECT_LE(last_level_cache_share(), last_level_cache_bytes());
+  EXPECT_LE(last_level_cache_share(), size_t{16} << 20);
+  EXPECT_FALSE(leaves_the_caches(0));
+  EXPECT_FALSE(leaves_the_caches(static_cast<int64_t>(last_level_cache_share() / 2)));
+  EXPECT_TRUE(leaves_the_caches(static_cast<int64_t>(last_level_cache_bytes())));
   EXPECT_EQ(name_of(machine_isa()), name_of(machine_isa()));
   EXPECT_NE(name_of(machine_isa()), "unknown");
 }
