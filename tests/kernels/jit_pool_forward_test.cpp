@@ -13,6 +13,7 @@
 #include "src/base/text.hpp"
 #include "src/base/threads.hpp"
 #include "tests/support/kernel_run.hpp"
+#include "tests/support/large_results.hpp"
 #include "tests/support/random_windows.hpp"
 
 namespace partita::test {
@@ -265,6 +266,22 @@ TEST(jit_pool_forward, results_do_not_depend_on_the_number_of_threads) {
         }
       }
     }
+}
+
+/// Channel-last cells here are whole cache lines, channel-first rows are not always.
+TEST(jit_pool_forward, large_results_have_the_bits_of_stores_through_the_caches) {
+  expect_same_bits_of_seeds(10, [](Random& random, Dtype dtype, int64_t bytes) {
+    const Shape shape{.maximum = random.coin(),
+                      .channel_last = random.whole(0, 3) > 0,
+                      .exclude_pad = random.coin(),
+                      .channels = random.pick<int64_t>({32, 64, 160}),
+                      .dtype = dtype};
+    const int64_t kernel = random.whole(2, 3), stride = random.whole(1, 2),
+                  columns = random.pick<int64_t>({16, 21, 64});
+    const int64_t rows = bytes * 8 / (shape.channels * columns * bits_of(dtype)) + 2;
+    return pool_over(shape, geometry({(rows - 1) * stride + kernel, (columns - 1) * stride + kernel}, {kernel, kernel},
+                                     {stride, stride}, {0, 0}, {1, 1}));
+  });
 }
 
 TEST(jit_pool_forward, coordinates_and_empty_tensors_are_refused) {

@@ -13,6 +13,7 @@
 #include "src/base/text.hpp"
 #include "src/base/threads.hpp"
 #include "tests/support/kernel_run.hpp"
+#include "tests/support/large_results.hpp"
 #include "tests/support/random_windows.hpp"
 #include "tests/support/resampling.hpp"
 
@@ -268,16 +269,10 @@ TEST(jit_resample, infinities_stay_where_they_are_read) {
     }
 }
 
-int64_t bytes_past_the_caches() {
-  int64_t bytes = int64_t{1} << 20;
-  while (!leaves_the_caches(bytes)) bytes *= 2;
-  return bytes;
-}
-
 /// Results that leave the caches go past them where their memory is aligned.
 TEST(jit_resample, large_results_have_the_bits_of_stores_through_the_caches) {
-  const int64_t bytes = bytes_past_the_caches();
-  if (bytes > (int64_t{64} << 20)) GTEST_SKIP() << "the caches are very large";
+  const int64_t bytes = large_bytes();
+  if (bytes == 0) GTEST_SKIP() << "the caches are very large";
   for (const bool channel_last : {false, true})
     for (const char* mode : {"nearest", "linear"}) {
       const int64_t channels = 32, rows = bytes / (channels * 256 * 2) + 2;
@@ -303,8 +298,8 @@ TEST(jit_resample, large_results_have_the_bits_of_stores_through_the_caches) {
 
 /// Rows that start anywhere are put together in the caches first, then streamed.
 TEST(jit_resample, large_results_of_odd_rows_have_the_bits_of_small_ones) {
-  const int64_t bytes = bytes_past_the_caches();
-  if (bytes > (int64_t{64} << 20)) GTEST_SKIP() << "the caches are very large";
+  const int64_t bytes = large_bytes();
+  if (bytes == 0) GTEST_SKIP() << "the caches are very large";
   const int64_t from = 7 * 5, to = 57 * 43, few = 3, many = bytes / (to * 4) + 2;
   const Manner how{.mode = "linear"};
   const Problem large = resampling({1, many, {7, 5}, {57, 43}}, how),
