@@ -57,7 +57,7 @@ class PoolCode : protected Emitter {
                      bool ahead, int bytes_ahead = kPrefetchFromMemory);
   /// Fetches what follows `at` by and by, the bytes told say from where on; uses rax.
   void fetch(const Xbyak::RegExp& at, int bytes_ahead = kPrefetchFromMemory);
-  /// How what follows is fetched: into the nearest cache; into the second-level cache (see fetch_line); where the code
+  /// How what follows is fetched: into the nearest cache; farther ahead (see fetch_line); where the code
   /// reads few rows of the source at once, channels or planes one after the other, from four pages in turns (see
   /// fetch_ahead).
   enum class Fetching : uint8_t { near, farther, in_turns };
