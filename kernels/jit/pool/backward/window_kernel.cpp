@@ -46,7 +46,8 @@ bool WindowKernel::joins(Isa isa, const PoolPlan& p) {
 WindowKernel::Fetching WindowKernel::fetching(const PoolPlan& p) {
   const bool few_rows = p.tap_rows() <= (along_x(p) && !reads_streams_alone() ? kFewPlaneRows : kFewRows);
   if (few_rows) return Fetching::in_turns;
-  return along_x(p) ? Fetching::near : Fetching::farther;
+  // Many rows at once are streams enough where it would be pages in turns.
+  return along_x(p) || !reads_streams_alone() ? Fetching::near : Fetching::farther;
 }
 
 /// Behind its planes a window's next ones follow, not those that lie behind each of them: small ones are fetched a
