@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/jit/code/code_memory.hpp"
+#include "kernels/jit/code/fetching.hpp"
 #include "kernels/jit/code/lanes.hpp"
 #include "kernels/jit/code/xbyak.hpp"
 #include "kernels/kernel.hpp"
@@ -24,12 +25,6 @@ constexpr bool begins_line(int64_t behind, int64_t bytes) {
 
 /// 32-bit lanes of a vector.
 constexpr int lanes_of(Isa isa) { return isa == Isa::avx512 ? 16 : 8; }
-
-/// What one core has on its way from memory at full speed; a stream of loads alone keeps less in flight.
-inline constexpr int kPrefetchFromMemory = 3072;
-/// The same where lines are fetched into the second-level cache: what helps processors that read streams by themselves,
-/// whose loads are held up by lines that are fetched into the first.
-inline constexpr int kPrefetchFarther = 4096;
 
 /// The width is a value, not a template argument. The last kScratch vector registers belong to conversions.
 class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
@@ -86,12 +81,9 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   void stream_in_pieces(int bytes) { stream_piece_ = bytes; }
   /// to += bytes, to a register or memory of 64 bits. Uses rax where the distance does not fit 32 bits.
   void advance(const Xbyak::Operand& to, int64_t bytes);
-  /// Fetches a cache line that will be read by who reads memory from `from` on, line by line and from elsewhere at
-  /// every call: before `least` more bytes are read, at the latest. Uses rax.
-  void fetch_ahead(const Xbyak::RegExp& from, int least = 0);
-  /// Fetches what a stream of reads at `from` reads soon; `farther`: into the second-level cache, where the processor
-  /// is one that kPrefetchFarther tells of, elsewhere from four pages in turns. Uses rax then.
-  void fetch_line(const Xbyak::RegExp& from, bool farther);
+  /// Fetches a cache line that a stream of reads at `from` will read. In turns: by who reads line by line, and from
+  /// elsewhere at every call; uses rax then.
+  void fetch_line(const Xbyak::RegExp& from, Fetching fetching);
   /// dst's lower half = value as 16-bit elements side by side. AVX-512 alone; uses scratch 0 to 2, dst may be one.
   void to_halves(Xbyak::Xmm dst, Xbyak::Xmm value, Dtype dtype, bool integer);
   /// acc = fold(acc, value) in the first `count` lanes. Uses all scratch but 2.

@@ -346,22 +346,21 @@ void Emitter::advance(const Xbyak::Operand& to, int64_t bytes) {
   add(to, rax);
 }
 
-/// One stream of reads leaves much of a core's bandwidth unused, for the hardware fetches only so far ahead in each
-/// page. So lines are fetched from four pages in turns: the number of a line in a window of four pages is rotated.
-void Emitter::fetch_ahead(const Xbyak::RegExp& from, int least) {
+void Emitter::fetch_line(const RegExp& from, Fetching fetching) {
   constexpr int kLineBits = 6, kWindow = 4 * 4096, kPages = 2;
   constexpr int kNear = 4096;  // what is read later does not stay in the nearest cache
+  switch (fetching.how) {
+    case Fetching::How::none: return;
+    case Fetching::How::near: return prefetcht0(ptr[from + fetching.ahead]);
+    case Fetching::How::second_level: return prefetcht1(ptr[from + fetching.ahead]);
+    case Fetching::How::in_turns: break;
+  }
   lea(rax, ptr[from]);
   shr(rax, kLineBits);
-  ror(al, kPages);  // the low 8 bits number the lines of a window
+  ror(al, kPages);  // the low 8 bits number the lines of a window of four pages
   shl(rax, kLineBits);
-  const auto line = ptr[rax + (least + kWindow - 1) / kWindow * kWindow + kWindow];
-  least <= kNear ? prefetcht0(line) : prefetcht1(line);
-}
-
-void Emitter::fetch_line(const Xbyak::RegExp& from, bool farther) {
-  if (!farther) return prefetcht0(ptr[from + kPrefetchFromMemory]);
-  reads_streams_alone() ? prefetcht1(ptr[from + kPrefetchFarther]) : fetch_ahead(from);
+  const auto line = ptr[rax + (fetching.ahead + kWindow - 1) / kWindow * kWindow + kWindow];
+  fetching.ahead <= kNear ? prefetcht0(line) : prefetcht1(line);
 }
 
 }  // namespace partita::jit

@@ -277,8 +277,9 @@ void FlatKernel::emit_elements(Body& body) {
 /// Of one pass of the loop: where finding the line that is fetched takes time, it is done once a line, not once for
 /// each of the vectors that a line has.
 int FlatKernel::vectors_together() const {
-  const bool narrow = std::ranges::any_of(
-      shape_.in, [&](const RowOperand& o) { return o.in_turns && lanes() * bits_of(o.dtype) / 8 < kCacheLine; });
+  const bool narrow = std::ranges::any_of(shape_.in, [&](const RowOperand& o) {
+    return o.fetching.how == Fetching::How::in_turns && lanes() * bits_of(o.dtype) / 8 < kCacheLine;
+  });
   return narrow && shape_.vectors == 1 ? 2 : 1;
 }
 
@@ -342,12 +343,8 @@ void FlatKernel::load_operand(Xmm dst, int k, int count) {
 /// What lies some way behind the vector at `from`.
 void FlatKernel::fetch(const RowOperand& o, const RegExp& from, int count) {
   if (passed_ * lanes() * bits_of(o.dtype) / 8 % kCacheLine != 0) return;
-  if (o.in_turns) return fetch_ahead(from, o.ahead);
-  const bool farther = o.farther && reads_streams_alone();
-  if (o.ahead > 0) farther ? prefetcht1(ptr[from + o.ahead]) : prefetcht0(ptr[from + o.ahead]);
-  if (shape_.prefetch == 0 || count < lanes()) return;
-  const auto line = ptr[from + shape_.prefetch];
-  shape_.prefetch < kPrefetchFarther ? prefetcht0(line) : prefetcht1(line);
+  fetch_line(from, o.fetching);
+  if (o.fetching.how != Fetching::How::in_turns && count == lanes()) fetch_line(from, shape_.fetching);
 }
 
 void FlatKernel::store_operand(Xmm value, const Lane& lane, int count) {

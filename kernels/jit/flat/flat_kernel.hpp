@@ -26,11 +26,8 @@ struct RowOperand {
   bool steps;
   int64_t row_bytes;
   Fold fold = Fold::none;
-  int ahead = 0;  ///< of an input: bytes ahead of each vector that are fetched, for what is read next; 0: nothing
-  bool farther = false;  ///< these bytes into the second-level cache, where kPrefetchFarther says that it helps
-  /// The same from four pages in turns, and so much farther ahead that it is there in time (Emitter::fetch_ahead).
-  bool in_turns = false;
-  bool kept = false;  ///< of an output: it is read again soon, so it is never stored past the caches
+  Fetching fetching = {};  ///< of an input: of each vector, for what is read next
+  bool kept = false;       ///< of an output: it is read again soon, so it is never stored past the caches
   /// Not -1: this one lies `behind` bytes behind operand number `place`, which has the address (see SideBySide).
   int place = -1, behind = 0;
   int count = 0;        ///< not 0: of each vector so many elements
@@ -41,9 +38,7 @@ struct RowOperand {
 struct RowShape {
   int64_t length;  ///< elements of a row
   std::vector<RowOperand> in = {}, out = {};
-  /// Bytes ahead of each whole vector that are fetched: for operands that come from memory; from kPrefetchFarther on
-  /// into the second-level cache.
-  int prefetch = 0;
+  Fetching fetching = {};  ///< of each whole vector of all inputs, but those that fetch in turns
   bool streaming = false;  ///< whole vectors are stored past the caches; those rows start at multiples of 64 bytes then
   /// With `streaming`: rows of all outputs follow each other, wherever they start, and have elements of one size.
   bool joined = false;

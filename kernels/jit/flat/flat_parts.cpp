@@ -143,7 +143,7 @@ int FlatPart::last_axis() const {
 }
 
 RowShape FlatPart::shape(int axis) const {
-  RowShape shape{.length = length, .prefetch = kPrefetchFromMemory};
+  RowShape shape{.length = length, .fetching = Fetching::near()};
   const auto operand = [&](const TensorDesc& desc, bool steps) {
     return RowOperand{desc.dtype, steps, desc.strides[axis] * bits_of(desc.dtype) / 8};
   };
@@ -156,7 +156,7 @@ void FlatPart::fetch_in_turns(const Lanes& lanes, RowShape& shape) const {
   constexpr size_t kMostStreams = 2, kFewOperations = 6;
   // What is fetched takes the time of operations that there are anyway while the processor reads ahead.
   if (lanes.code.size() > kFewOperations && reads_streams_alone()) {
-    shape.prefetch = 0;
+    shape.fetching = {};
     return;
   }
   int64_t bytes = 0;
@@ -169,15 +169,15 @@ void FlatPart::fetch_in_turns(const Lanes& lanes, RowShape& shape) const {
     streams.push_back(&shape.in[k]);
   }
   if (streams.size() > kMostStreams || !leaves_the_caches(bytes)) return;
-  shape.prefetch = 0;
+  shape.fetching = {};
   const bool stores =
       std::ranges::any_of(shape.out, [](const RowOperand& o) { return o.steps && o.fold == Fold::none; });
   if (!stores && reads_streams_alone()) {
     const bool folds_rows = std::ranges::any_of(shape.out, &RowOperand::steps);
-    if (folds_rows) shape.prefetch = kPrefetchFarther;
+    if (folds_rows) shape.fetching = Fetching::second_level();
     return;
   }
-  for (RowOperand* stream : streams) stream->in_turns = true;
+  for (RowOperand* stream : streams) stream->fetching = Fetching::in_turns();
 }
 
 void place_of(const FlatPart& part, const Dims& at, int32_t* place) {

@@ -102,9 +102,9 @@ class FoldLoop {
   static void fetch_rows(RowOperand& o, int64_t length) {
     const int64_t bytes = std::max<int64_t>(1, length * bits_of(o.dtype) / 8);
     const bool far = o.row_bytes >= std::max(kFarRows, 2 * bytes);  // rows behind each other are one stream
-    if (!o.steps || o.in_turns || !far || o.row_bytes > INT32_MAX / kMostRowsAhead) return;
+    if (!o.steps || o.fetching || !far || o.row_bytes > INT32_MAX / kMostRowsAhead) return;
     const int64_t rows = std::clamp(kFetched / bytes, int64_t{1}, kMostRowsAhead);
-    o.ahead = static_cast<int>(o.row_bytes * rows);
+    o.fetching = Fetching::near(static_cast<int>(o.row_bytes * rows));
   }
 
   /// Folds that step along the row want an axis along which rows are folded upon each other.

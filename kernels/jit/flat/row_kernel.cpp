@@ -42,7 +42,7 @@ ExprBuilder::Value RowKernelWriter::splice(const Expr& from, const std::vector<i
   return values.empty() ? ExprBuilder::Value{0} : values[from.result];
 }
 
-std::shared_ptr<const FlatKernel> RowKernelWriter::make(Isa isa, int64_t length, bool streaming, int prefetch,
+std::shared_ptr<const FlatKernel> RowKernelWriter::make(Isa isa, int64_t length, bool streaming, Fetching fetching,
                                                         bool fenced) const {
   Problem types;  // expansion asks for the operands' types alone
   for (const RowOperand& o : in_) types.in.push_back({o.dtype, {}, {}, 0});
@@ -50,7 +50,7 @@ std::shared_ptr<const FlatKernel> RowKernelWriter::make(Isa isa, int64_t length,
   return std::make_shared<const FlatKernel>(
       isa, expanded(expr_, types, isa),
       RowShape{
-          .length = length, .in = in_, .out = out_, .prefetch = prefetch, .streaming = streaming, .fenced = fenced},
+          .length = length, .in = in_, .out = out_, .fetching = fetching, .streaming = streaming, .fenced = fenced},
       0);
 }
 

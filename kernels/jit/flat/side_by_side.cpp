@@ -52,7 +52,7 @@ void SideBySide::add(Isa isa, int vector, int64_t row) {
   for (size_t k = 0; k < in_.size(); ++k) {
     const int place = static_cast<int>(k);
     RowOperand operand = in_[k];
-    if (!begins_line(of_row(operand), vector_bytes(isa, operand.dtype))) operand.ahead = 0, operand.in_turns = false;
+    if (!begins_line(of_row(operand), vector_bytes(isa, operand.dtype))) operand.fetching = {};
     t.in_map.push_back(is_new(operand) ? append(shape_.in, types_.in, operand, place, behind(operand)) : place);
   }
   std::vector<size_t> folds(out_.size());  ///< where each output that folds stands
@@ -180,10 +180,10 @@ RowsAtOnce row_streams(const Expr& expr, const Lanes& lanes, RowShape shape, int
   for (const RowOperand& o : shape.out)
     shape.vectors = std::max(shape.vectors, static_cast<int>(kCacheLine / vector_bytes(isa, o.dtype)));
   if (shape.length % (int64_t{lanes_of(isa)} * shape.vectors) != 0) shape.vectors = 1;
-  shape.prefetch = 0;  // what the next rows read at the same place
+  shape.fetching = {};  // but what the next rows read at the same place
   for (RowOperand& o : shape.in) {
-    o.ahead = static_cast<int>(o.row_bytes * kStreams);
-    o.farther = true;
+    const auto ahead = static_cast<int>(o.row_bytes * kStreams);
+    if (ahead > 0) o.fetching = reads_streams_alone() ? Fetching::second_level(ahead) : Fetching::near(ahead);
   }
   return {isa, expr, shape, kStreams};
 }
@@ -197,8 +197,8 @@ Lanes two_vectors(const Expr& expr, const Lanes& lanes, RowShape& shape, Isa isa
   if (shape.vectors > 1 || shape.joined || shape.length % (2 * lanes_of(isa)) != 0) return lanes;
   shape.vectors = 2;
   for (RowOperand& o : shape.in)
-    if (o.steps && !o.in_turns) o.ahead = shape.prefetch;
-  shape.prefetch = 0;
+    if (o.steps && o.fetching.how != Fetching::How::in_turns) o.fetching = shape.fetching;
+  shape.fetching = {};
   SideBySide both(expr, shape.in, shape.out);
   both.add_vectors(isa, shape.vectors);
   return by_level(both.lanes(isa, shape));

@@ -155,11 +155,7 @@ void PoolCode::emit_gradient(Body& front, const Xmm& gradient, const Load& load)
 }
 
 void PoolCode::fetch(const RegExp& at, int bytes_ahead) {
-  switch (fetching_) {
-    case Fetching::near: return prefetcht0(ptr[at + bytes_ahead]);
-    case Fetching::farther: return fetch_line(at, true);
-    case Fetching::in_turns: return fetch_ahead(at);
-  }
+  fetch_line(at, fetching_.how == Fetching::How::near ? Fetching::near(bytes_ahead) : fetching_);
 }
 
 /// What comes later is asked for early: loads alone keep too little under way.

@@ -55,12 +55,9 @@ class PoolCode : protected Emitter {
   /// so many bytes behind, see fetch.
   void load_elements(const Xbyak::Xmm& dst, const PoolOperand& o, bool repeats, const Xbyak::RegExp& at, int count,
                      bool ahead, int bytes_ahead = kPrefetchFromMemory);
-  /// Fetches what follows `at` by and by, the bytes told say from where on; uses rax.
+  /// Fetches what follows `at` by and by, so many bytes ahead where that is into the nearest cache; may use rax.
   void fetch(const Xbyak::RegExp& at, int bytes_ahead = kPrefetchFromMemory);
-  /// How what follows is fetched: into the nearest cache; farther ahead (see fetch_line); where the code
-  /// reads few rows of the source at once, channels or planes one after the other, from four pages in turns (see
-  /// fetch_ahead).
-  enum class Fetching : uint8_t { near, farther, in_turns };
+  /// How what follows is fetched.
   void fetch_by(Fetching how) { fetching_ = how; }
   /// Vector registers kBest, .. are the search's; AVX2 has no room for the last two.
   enum : int { kBest, kTap, kRowBest, kRowWinner };
@@ -186,7 +183,7 @@ class PoolCode : protected Emitter {
   std::vector<int64_t> steps_;
   int value_end_;  // of the registers that expressions use
   int kept_vectors_ = 0;
-  Fetching fetching_ = Fetching::near;
+  Fetching fetching_ = Fetching::near();
   bool rounds_gradient_ = false;
   int32_t gradient_type_ = 0;               // a Dtype
   std::vector<std::vector<int32_t>> held_;  // register by register

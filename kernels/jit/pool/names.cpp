@@ -41,7 +41,7 @@ void load_narrow(Emitter& e, const NameRegisters& r, const RegExp& from, int cou
 
 void load_names(Emitter& e, Dtype dtype, const NameRegisters& r, const RegExp& from, int count) {
   const bool s64 = dtype == Dtype::s64;
-  for (int at = 0; at < e.lanes() * (s64 ? 8 : 4); at += 64) e.prefetcht0(e.ptr[from + at + kPrefetchFromMemory]);
+  for (int at = 0; at < e.lanes() * (s64 ? 8 : 4); at += 64) e.fetch_line(from + at, Fetching::near());
   const Xmm name = e.vec(r.name), first = e.vec(r.first), upper = e.vec(r.other[0]);
   if (!s64) {
     e.load_bytes(name, 4, from, count);

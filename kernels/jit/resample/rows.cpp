@@ -142,13 +142,17 @@ ResampleRows::Kernel ResampleRows::make_place(Isa isa, size_t taps, bool accumul
   auto sum = accumulate ? w.load(result) : w.builder().constant(0);
   // Where results are far fewer, the next one reads other places, which nobody has fetched.
   const int64_t places = walk_.x.from() / walk_.x.to();
+  const auto fetching = [&](const WalkedTensor& t) {
+    const bool fetched = places > 1 && t.x > 0;
+    return fetched ? Fetching::near(static_cast<int>(std::min<int64_t>(places * t.x, INT32_MAX / 2))) : Fetching{};
+  };
   for (size_t k = 0; k < taps; ++k) {
     std::vector<RowOperand> operands;
     for (const WalkedTensor& t : in_)
       operands.push_back({.dtype = t.dtype,
                           .steps = t.channel_step(walk_) == 1,
                           .row_bytes = t.x * x_step_.shift,
-                          .ahead = places > 1 ? static_cast<int>(std::min<int64_t>(places * t.x, INT32_MAX / 2)) : 0});
+                          .fetching = fetching(t)});
     auto term = w.splice(front_, front_in_, operands);
     if (walk_.x.weighted()) term = w.builder().mul(term, w.load({Dtype::f32, false, 4}));
     sum = k == 0 && !accumulate ? term : w.builder().add(sum, term);

@@ -70,7 +70,7 @@ ResampleShrink::Kernel ResampleShrink::make_sum(const Problem& p, Isa isa, Fold 
   const RowOperand sums{.dtype = Dtype::f32, .steps = true, .row_bytes = 0, .fold = fold};
   fold == Fold::none ? w.store(sums, term) : w.fold(sums, term);
   // Rows begin inside lines: what is fetched for them would hold up the loads of who reads ahead alone.
-  return w.make(isa, walk_.x.from(), false, reads_streams_alone() ? 0 : kPrefetchFromMemory);
+  return w.make(isa, walk_.x.from(), false, reads_streams_alone() ? Fetching{} : Fetching::near());
 }
 
 void ResampleShrink::make_back(const Problem& p, Isa isa) {

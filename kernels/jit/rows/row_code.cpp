@@ -95,7 +95,7 @@ RowOperand RowCode::operand_at(const RowView& view, Fold fold, const Spot& spot)
   o.count = spot.numbers ? rows_ : view.steps ? lanes_in(spot.vector) : 1;
   o.behind = static_cast<int>(spot.row * view.row + (view.steps ? spot.vector * width_ * each : 0));
   o.kept = fold != Fold::none || spot.numbers;
-  o.in_turns = begins_line(view, spot, o.behind);
+  if (begins_line(view, spot, o.behind)) o.fetching = Fetching::in_turns();
   if (spot.numbers) o.steps = true;
   return o;
 }

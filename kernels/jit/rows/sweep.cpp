@@ -105,8 +105,9 @@ Sweep::Code Sweep::code(Isa isa, int64_t first, int64_t length, int vectors, boo
     in.push_back({.dtype = view.dtype,
                   .steps = view.steps,
                   .row_bytes = view.row,
-                  .ahead = ahead,
-                  .in_turns = fetches_in_turns_ && ahead > 0});
+                  .fetching = ahead == 0          ? Fetching{}
+                              : fetches_in_turns_ ? Fetching::in_turns(ahead)
+                                                  : Fetching::near(ahead)});
   }
   for (size_t k = 0; k < out_.size(); ++k) {
     const RowView& view = out_[k];

@@ -164,11 +164,12 @@ void Stencil::combine(Xmm sum, int count) {
       combine_tap(sum, source(s) + rcx * each + static_cast<int>(tap * each), count, first);
   if (count < lanes()) return;
   for (int64_t s = shape_.sources - shape_.fresh_sources; s < shape_.sources; ++s)
-    for (int64_t tap : shape_.fetched) fetch_line(source(s) + rcx * each + static_cast<int>(tap * each), false);
+    for (int64_t tap : shape_.fetched)
+      fetch_line(source(s) + rcx * each + static_cast<int>(tap * each), Fetching::near());
 }
 
 /// Tap by tap, of all vectors together. Where these are all, memory is read in its order, which some processors do by
-/// themselves (kPrefetchFarther).
+/// themselves (Fetching::second_level).
 void Stencil::combine_together() {
   const bool in_order = int64_t{together_} * lanes() == shape_.rows.length;
   const int each = bits_of(shape_.dtype) / 8, bytes = lanes() * each;
@@ -182,7 +183,7 @@ void Stencil::combine_together() {
         bool none = first;
         combine_tap(vec(sums_ + v), from + v * bytes, lanes(), none);
         if (!fetched || v * bytes % kCacheLine != 0) continue;
-        fetch_line(from + v * bytes, in_order);
+        fetch_line(from + v * bytes, in_order ? Fetching::of_few_streams() : Fetching::near());
       }
       first = false;
     }

@@ -208,7 +208,7 @@ void AverageFirstKernel::emit_sums_of(Body& front, int vectors, int last) {
       mov(rdx, ptr[r13 + 8 * static_cast<int>(k)]);
       add(rdx, slot(front_slot(k)));
       if (o.x == 0) return load(dst, o.dtype, Walk::same, rdx, count(v));
-      fetch_line(rdx + rcx * each + at, false);
+      fetch_line(rdx + rcx * each + at, Fetching::near());
       load(dst, o.dtype, Walk::next, rdx + rcx * each + at, count(v));
     };
     hooks.store = [&](Xmm value, const Lane& lane) {
@@ -376,7 +376,7 @@ void AverageFirstKernel::emit_cells(Body& back, int64_t vector, bool last, int c
     const PoolOperand& o = cell_operand(k);
     const auto from = place(k);
     if (o.x == 0) return load(dst, o.dtype, Walk::same, rdx, count);
-    if (o.begins_line(vector * lanes() * bits_of(o.dtype) / 8, lanes())) fetch_line(from, false);
+    if (o.begins_line(vector * lanes() * bits_of(o.dtype) / 8, lanes())) fetch_line(from, Fetching::near());
     load(dst, o.dtype, Walk::next, from, count);
   };
   hooks.skeleton = [&](Xmm dst) { vmovaps(dst, vec(0)); };

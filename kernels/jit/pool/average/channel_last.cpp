@@ -465,7 +465,7 @@ void AverageLastKernel::emit_cell(Body& back, const std::vector<int64_t>& column
       to_cell(static_cast<size_t>(std::ranges::find(p_.back_in, number) - p_.back_in.begin()));
       const PoolOperand& o = operand(number);
       const int each = bits_of(o.dtype) / 8, behind = v * lanes() * each;
-      if (o.c != 0 && o.begins_line(behind, lanes())) fetch_line(rdx + rcx * each + behind, fetches_farther());
+      if (o.c != 0 && o.begins_line(behind, lanes())) fetch_line(rdx + rcx * each + behind, fetching());
       load_at(dst, o, rdx, v, count);
     };
     hooks.skeleton = [&](Xmm dst) { vmovaps(dst, vec(sums_ + v)); };
@@ -496,8 +496,10 @@ void AverageLastKernel::emit_prefetches(int vectors) {
   }
 }
 
-/// Where as much is read as written; so many rows at once are not worth pages in turns.
-bool AverageLastKernel::fetches_farther() const { return p_.g.strides[2] == 1 && reads_streams_alone(); }
+/// Without strides as much is read as written, and many rows at once.
+Fetching AverageLastKernel::fetching() const {
+  return p_.g.strides[2] == 1 ? Fetching::of_many_streams() : Fetching::near();
+}
 
 /// Loads alone keep too little under way, less still where much is stored for each window.
 void AverageLastKernel::prefetch_windows(size_t k, const Xbyak::Reg64& from, int vectors) {
@@ -506,8 +508,7 @@ void AverageLastKernel::prefetch_windows(size_t k, const Xbyak::Reg64& from, int
   if (o.c == 0) return;
   const int each = bits_of(o.dtype) / 8;
   for (int at = 0; at < vectors * lanes() * each; at += static_cast<int>(kCacheLine)) {
-    const auto line = from + rcx * each + at;
-    in_turns ? fetch_ahead(line) : fetch_line(line, fetches_farther());
+    fetch_line(from + rcx * each + at, in_turns ? Fetching::in_turns() : fetching());
   }
 }
 

@@ -102,7 +102,7 @@ class AverageLastKernel : private Emitter {
   void store_sums(int vectors);
   void prefetch_pair(const Xbyak::Reg64& window, int vectors);
   void prefetch_windows(size_t k, const Xbyak::Reg64& from, int vectors);
-  bool fetches_farther() const;
+  Fetching fetching() const;
   Xbyak::RegExp row_at() const;
   void load_windows(const Xbyak::RegExp& from);
   void to_windows(size_t k, int back);

@@ -195,7 +195,7 @@ BodyHooks AveragePlaneKernel::front_hooks(int vector, int count) {
     if (o.x == 0) return load(dst, o.dtype, Walk::same, rdx, count);
     const int each = bits_of(o.dtype) / 8, at = vector * lanes() * each;
     if (at % kCacheLine == 0)
-      stores_ == Stores::plain ? fetch_line(rdx + rcx * each + at, false) : fetch_ahead(rdx + rcx * each + at);
+      fetch_line(rdx + rcx * each + at, stores_ == Stores::plain ? Fetching::near() : Fetching::in_turns());
     load(dst, o.dtype, Walk::next, rdx + rcx * each + at, count);
   };
   hooks.store = [this, vector](Xmm value, const Lane& lane) {
@@ -285,7 +285,7 @@ BodyHooks AveragePlaneKernel::back_hooks(int vector, int count, bool end) {
     const PoolOperand& o = cell_operand(k);
     const auto from = place(k);
     if (o.x == 0) return load(dst, o.dtype, Walk::same, rdx, count);
-    if (o.begins_line(vector * lanes() * bits_of(o.dtype) / 8, lanes())) fetch_line(from, false);
+    if (o.begins_line(vector * lanes() * bits_of(o.dtype) / 8, lanes())) fetch_line(from, Fetching::near());
     load(dst, o.dtype, Walk::next, from, count);
   };
   hooks.skeleton = [this, vector](Xmm dst) { vmovaps(dst, vec(vector)); };

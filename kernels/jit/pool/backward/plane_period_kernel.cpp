@@ -66,7 +66,7 @@ PlanePeriodKernel::PlanePeriodKernel(Isa isa, const PoolPlan& plan, const Proble
       counts_(wide() ? reserve(from_indices() ? 1 : 0) : static_cast<int>(kMostStrideFromIndices)),
       folds_(*this, p_.out, 1, reserve(HeldFolds::registers(*this, p_.out, 1))) {
   if (keeps_words()) choices_ = choices_of(plan, problem);
-  if (streaming_ && !reads_streams_alone()) fetch_by(Fetching::in_turns);
+  if (streaming_ && !reads_streams_alone()) fetch_by(Fetching::in_turns());
   if (piece > 0 && piece < 64) stream_in_pieces(piece);
   add_streams();
   entry_ = reinterpret_cast<void (*)(const PlanePeriodCall*)>(reinterpret_cast<uintptr_t>(

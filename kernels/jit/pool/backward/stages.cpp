@@ -66,8 +66,8 @@ PoolStages::Kernel PoolStages::made(const Key& key, int64_t length, Write write)
     const Kind kind = std::get<0>(key);
     const bool from_memory =
         p_.channel_last ? kind == Kind::sum && p_.reach(1) > 1 : kind == Kind::source && p_.rows() > 1;
-    const int prefetch = from_memory ? kPrefetchFromMemory : 0;
-    kernel = w.make(isa_, length, std::get<7>(key), prefetch, false);
+    const Fetching fetching = from_memory ? Fetching::near() : Fetching{};
+    kernel = w.make(isa_, length, std::get<7>(key), fetching, false);
   }
   return kernel.get();
 }

@@ -141,7 +141,7 @@ void PlaneRowsKernel::find_place() {
 
 void PlaneRowsKernel::emit_line(int64_t line) {
   const auto at = static_cast<int>(line * kCacheLine);
-  fetch_line(rsi + at, false);
+  fetch_line(rsi + at, Fetching::near());
   vmovaps(kLine, ptr[r11 + at]);
   vmovntps(ptr[r9 + at], kLine);
   vmovaps(ptr[r11 + at], kZeros);

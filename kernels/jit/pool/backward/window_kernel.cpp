@@ -43,11 +43,10 @@ bool WindowKernel::joins(Isa isa, const PoolPlan& p) {
          p.out.size() <= (isa == Isa::avx512 ? JoinedStores::kMostOutputs : 1);
 }
 
-WindowKernel::Fetching WindowKernel::fetching(const PoolPlan& p) {
+Fetching WindowKernel::fetching(const PoolPlan& p) {
   const bool few_rows = p.tap_rows() <= (along_x(p) && !reads_streams_alone() ? kFewPlaneRows : kFewRows);
-  if (few_rows) return Fetching::in_turns;
-  // Many rows at once are streams enough where it would be pages in turns.
-  return along_x(p) || !reads_streams_alone() ? Fetching::near : Fetching::farther;
+  if (few_rows) return Fetching::in_turns();
+  return along_x(p) ? Fetching::near() : Fetching::of_many_streams();
 }
 
 /// Behind its planes a window's next ones follow, not those that lie behind each of them: small ones are fetched a

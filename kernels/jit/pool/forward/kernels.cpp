@@ -56,7 +56,10 @@ ForwardKernels::Kernel ForwardKernels::fold(int64_t source_rows, bool first) con
                          : plan_.fold_walk == FoldWalk::sources ? view.y * plan_.fold_rows
                                                                 : view.y * g.strides[1];
     const bool moves = walk == RowWalk::next;
-    operands.push_back({.dtype = view.dtype, .steps = moves, .row_bytes = step, .in_turns = in_turns && moves});
+    operands.push_back({.dtype = view.dtype,
+                        .steps = moves,
+                        .row_bytes = step,
+                        .fetching = in_turns && moves ? Fetching::in_turns() : Fetching{}});
   }
   RowKernelWriter w;
   Value value = 0;
@@ -71,7 +74,7 @@ ForwardKernels::Kernel ForwardKernels::fold(int64_t source_rows, bool first) con
   RowOperand to{Dtype::f32, true, step * 4};
   if (!first) to.fold = g.maximum ? Fold::max : Fold::sum;
   first ? w.store(to, value) : w.fold(to, value);
-  return w.make(isa_, plan_.fold_length, false, in_turns ? 0 : kPrefetchFromMemory);
+  return w.make(isa_, plan_.fold_length, false, in_turns ? Fetching{} : Fetching::near());
 }
 
 /// Operands: those that `back` loads, then the two numbers.

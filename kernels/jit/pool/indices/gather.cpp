@@ -195,7 +195,8 @@ void GatherKernel::load_operand(const Xmm& dst, const PoolView& view, const Reg6
 /// What vectors further on need, on its way early: loads alone keep too little under way.
 void GatherKernel::prefetch(const Reg64& base, const PoolView& view, int vector) {
   const int each = bits_of(view.dtype) / 8, bytes = lanes() * each;
-  for (int at = 0; at < bytes; at += 64) fetch_line(base + rcx * each + vector * bytes + at, true);
+  for (int at = 0; at < bytes; at += 64)
+    fetch_line(base + rcx * each + vector * bytes + at, Fetching::of_few_streams());
 }
 
 /// Adds `value` to the cell where the window names it.

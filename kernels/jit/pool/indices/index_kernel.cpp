@@ -34,7 +34,7 @@ IndexKernel::IndexKernel(Isa isa, const PoolPlan& plan, const Problem& problem, 
       base_(pool_index(problem.attrs, pool_geometry(problem, problem.in[0].dims, problem.out[0].dims))),
       together_(along_x() ? 1 : 2),
       winners_(search_registers()) {
-  fetch_by(Fetching::farther);
+  fetch_by(Fetching::of_few_streams());
   add_streams();
   int taken = winners_ + together_ + (along_x() ? row_tap_registers() : 0);
   if (stores.joined) {

@@ -219,14 +219,14 @@ IndexPool::Kernels IndexPool::make(Isa isa, int64_t channels) const {
   RowKernelWriter load;
   load.store({Dtype::f32, true, (images_ ? cell_floats_ : row_floats_) * 4},
              load.splice(front_, front_in_, operands(front_in_)));
-  made.load = load.make(isa, images_ ? channels : g_.src[2], false, kPrefetchFromMemory);
+  made.load = load.make(isa, images_ ? channels : g_.src[2], false, Fetching::near());
   RowKernelWriter store;
   std::vector<RowOperand> outputs;
   for (const PoolView& view : out_) outputs.push_back(operand(view));
   const auto best = store.load({Dtype::f32, true, (images_ ? cell_floats_ : 2 * window_floats_) * 4});
   store.splice(back_, back_in_, operands(back_in_), outputs, best);
   made.store = store.make(isa, images_ ? channels : g_.dst[2], false);
-  if (may_stream_) made.stream = store.make(isa, images_ ? channels : g_.dst[2], true, 0, false);
+  if (may_stream_) made.stream = store.make(isa, images_ ? channels : g_.dst[2], true, {}, false);
   if ((images_ ? indices_.c : indices_.x) != indices_.element_bytes()) return made;
   IndexStoreShape shape{
       .dtype = indices_.dtype, .length = images_ ? channels : g_.dst[2], .cell = base_.cell, .streaming = false};

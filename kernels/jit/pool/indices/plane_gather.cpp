@@ -106,7 +106,7 @@ void PlaneGather::make_kernels(const Problem& problem, Isa isa) {
     operands.push_back({view.dtype, row_walk(view, g_.dst[2], view.x) == RowWalk::next, view.y});
   }
   w.store({Dtype::f32, true, pitch_}, w.splice(front_, front_in_, operands));
-  gradients_ = w.make(isa, g_.dst[2], false, kPrefetchFromMemory);
+  gradients_ = w.make(isa, g_.dst[2], false, Fetching::near());
   gather_ = std::make_unique<const RowGatherKernel>(
       isa, RowGatherShape{.cells = g_.src[2], .gradients_at = gradients_at_, .row_entries = row_entries_});
   may_stream_ = exceeds_cache(problem);
