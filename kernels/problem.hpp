@@ -52,6 +52,11 @@ enum class StepKind : uint8_t {
 };
 std::string_view name_of(StepKind kind);
 
+/// Steps with two main inputs, whose kernels take expressions only where their primitives do what they say.
+constexpr bool is_product(StepKind kind) {
+  return kind == StepKind::convolution || kind == StepKind::convolution_backward_data || kind == StepKind::matmul;
+}
+
 /// `in` and `out` start with the ports of operator `op` in port order, as the user laid them out (data_format is an
 /// attribute); further operands of `front` and `back` follow. For StepKind::loop there is no `op`: `in`/`out` are the
 /// operands of `back`, all with the dims of the loop's space.

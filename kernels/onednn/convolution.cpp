@@ -235,9 +235,11 @@ dnnl::convolution_forward::primitive_desc forward_desc(const Descs& d, const mem
           allow_empty};
 }
 
+/// A transposed convolution, or a convolution's gradient, which is one without bias.
 const char* plan_transposed(const Problem& problem, const Target& target, PrimitiveRun& run) {
   Product product;
   if (const char* reason = read_product(problem, product)) return reason;
+  product.has_bias = product.has_bias && problem.op == OpKind::ConvTranspose;
   const Roles roles = roles_of(problem.attrs, problem.out[0], product.src, product.weights);
   // oneDNN's deconvolution names the weights' axes from the side of the transposed convolution
   TensorDesc weights = roles.weights;
@@ -270,7 +272,8 @@ const char* plan_convolution(const Problem& problem, const Target& target, Primi
 }
 
 const char* plan_convolution_backward_data(const Problem& problem, const Target& target, PrimitiveRun& run) {
-  if (problem.op == OpKind::ConvTranspose) return plan_transposed(problem, target, run);
+  // Only forward primitives do what stands around them.
+  if (problem.op == OpKind::ConvTranspose || problem.fused()) return plan_transposed(problem, target, run);
   const Roles roles = roles_of(problem.attrs, problem.out[0], problem.in[0], problem.in[1]);
   const Descs have = descs_of(roles);
   const Windows w = windows_of(problem.attrs, roles);

@@ -18,18 +18,8 @@ namespace {
 
 constexpr size_t kMaxPorts = 64;
 
-/// Its primitive does what stands around it, as far as read_product understands it.
-bool is_product(const Problem& problem) {
-  switch (problem.step) {
-    case StepKind::convolution:
-    case StepKind::matmul: return true;
-    case StepKind::convolution_backward_data: return problem.op == OpKind::ConvTranspose;
-    default: return false;
-  }
-}
-
 const char* refuse_always(const Problem& problem) {
-  if (problem.fused() && !is_product(problem)) return "expressions around the primitive are not supported";
+  if (problem.fused() && !is_product(problem.step)) return "expressions around the primitive are not supported";
   if (problem.in.empty() || problem.out.empty()) return "the operator has no input or no output";
   if (problem.in.size() > kMaxPorts || problem.out.size() > kMaxPorts) return "the operator has too many tensors";
   const Dtype dtype = problem.in[0].dtype;

@@ -29,16 +29,9 @@ constexpr size_t kMaxOperands = 64;
 constexpr size_t kMaxInstructions = 512;
 constexpr int64_t kLeastGroup = 16;  ///< elements along the innermost axis
 
-/// Steps with two main inputs, whose kernels take expressions only where their primitives do what they say.
-bool is_product(StepKind s) {
-  return s == StepKind::convolution || s == StepKind::convolution_backward_data || s == StepKind::matmul;
-}
-
 bool is_skeleton(StepKind s) {
+  if (is_product(s)) return true;
   switch (s) {
-    case StepKind::convolution:
-    case StepKind::convolution_backward_data:
-    case StepKind::matmul:
     case StepKind::pool_forward:
     case StepKind::pool_backward:
     case StepKind::max_pool_backward:

@@ -38,10 +38,7 @@ bool sums_up(const Step& s, int buffer) {
   return false;
 }
 
-bool is_product(StepKind s) {
-  return s == StepKind::convolution || s == StepKind::convolution_backward_data ||
-         s == StepKind::convolution_backward_weights || s == StepKind::matmul;
-}
+bool bound_by_arithmetic(StepKind s) { return is_product(s) || s == StepKind::convolution_backward_weights; }
 
 bool is_matmul(const Step& s) { return s.problem.step == StepKind::matmul; }
 
@@ -230,7 +227,7 @@ class Finder {
     for (size_t s = 0; s < p_.steps.size(); ++s) {
       const Step& step = p_.steps[s];
       const bool inside = std::binary_search(steps_.begin(), steps_.end(), s);
-      if (inside || step.problem.step == StepKind::loop || is_product(step.problem.step)) continue;
+      if (inside || step.problem.step == StepKind::loop || bound_by_arithmetic(step.problem.step)) continue;
       for (int b : step.in)
         if (b != Step::kNoBuffer && touches(b, true)) return true;
       for (int b : step.out)

@@ -26,14 +26,9 @@ constexpr double kSecondsOfTurn = 2e-3;
 constexpr double kMostDifference = 0.1;
 constexpr size_t kConstantCacheMegabytes = 4096;
 
-bool is_product(const op& o) {
-  switch (op_def(o.kind).step) {
-    case StepKind::convolution:
-    case StepKind::convolution_backward_data:
-    case StepKind::convolution_backward_weights:
-    case StepKind::matmul: return true;
-    default: return false;
-  }
+bool bound_by_arithmetic(const op& o) {
+  const StepKind step = op_def(o.kind).step;
+  return is_product(step) || step == StepKind::convolution_backward_weights;
 }
 
 std::string group_of(const FinalGraph& graph) {
@@ -43,7 +38,7 @@ std::string group_of(const FinalGraph& graph) {
     const std::string_view name = name_of(o.kind);
     return name.find("Backward") != std::string_view::npos || name == "BatchNormForwardTraining";
   });
-  const bool products = std::any_of(graph.ops.begin(), graph.ops.end(), is_product);
+  const bool products = std::any_of(graph.ops.begin(), graph.ops.end(), bound_by_arithmetic);
   if (!training) return "inference";
   return products ? "training with products" : "training bound by memory";
 }
@@ -51,7 +46,7 @@ std::string group_of(const FinalGraph& graph) {
 bool has_images(const FinalGraph& graph) {
   return std::any_of(graph.ops.begin(), graph.ops.end(), [](const op& o) {
     const StepKind step = op_def(o.kind).step;
-    return is_product(o) && step != StepKind::matmul;
+    return bound_by_arithmetic(o) && step != StepKind::matmul;
   });
 }
 

@@ -19,6 +19,9 @@ constexpr const char* kConvolution =
 constexpr const char* kTransposed =
     "= ConvTranspose(%0: T[2,9,9,16], %1: T[3,3,24,16]) {strides=[2,2], pads_begin=[1,1], pads_end=[1,1], "
     "dilations=[1,1], data_format=NXC, weights_format=XOI};";
+constexpr const char* kGradient =
+    "= ConvolutionBackwardData(%0: T[2,9,9,16], %1: T[3,3,24,16]) {strides=[1,1], pads_begin=[1,1], pads_end=[1,1], "
+    "dilations=[1,1], data_format=NXC, weights_format=XIO, dst_shape=[2,9,9,24]};";
 constexpr const char* kMatmul = "= MatMul(%0: T[3,20,33], %1: T[3,33,40]);";
 
 std::string with_type(std::string text, std::string_view dtype) {
@@ -89,6 +92,32 @@ TEST(post_ops, transposed_convolutions_that_are_gradients_take_nothing) {
   const CompiledGraph g = compiled_graph(with_type(str("%3 ", kTransposed, " %4 = Elu(%3) {alpha=0.5}"), "f32"), 2);
   ASSERT_TRUE(g.executable);
   EXPECT_EQ(g.difference(g.run()), "") << g.steps();
+}
+
+/// Gradients of convolutions are transposed convolutions where something stands behind them, and oneDNN has fast code
+/// for these; how many steps there are elsewhere depends on the machine.
+TEST(post_ops, gradients_of_convolutions_take_what_stands_behind) {
+  for (const char* dtype : {"f32", "bf16", "f16"})
+    for (const char* behind : {"%4: T[2,9,9,24] = Add(%3, %8: T[2,9,9,24])",
+                               "%4: T[2,9,9,24] = Add(%8: T[2,9,9,24], %3); %5 = Multiply(%4, %9: T[1])"}) {
+      const CompiledGraph g = compiled_graph(with_type(str("%3 ", kGradient, behind), dtype), 2);
+      ASSERT_TRUE(g.executable);
+      EXPECT_EQ(g.difference(g.run()), "") << g.steps();
+      if (machine_isa() == Isa::avx512 && std::string_view(dtype) == "f32") {
+        EXPECT_EQ(g.executable->program.steps.size(), 1u) << g.steps();
+      }
+    }
+}
+
+/// What oneDNN has no post-operation for, and what would be copied.
+TEST(post_ops, gradients_of_convolutions_leave_other_things_to_loops) {
+  if (!generates_code()) GTEST_SKIP() << "without generated code loops are slow";
+  expect_one_step(with_type(str("%3 ", kGradient, "%4 = ReLUBackward(%8: T[2,9,9,24], %3)"), "f32"), 2);
+  expect_one_step(
+      "%3 = ConvolutionBackwardData(%0: f32[2,16,9,9], %1: f32[16,24,3,3]) {strides=[1,1], pads_begin=[1,1], "
+      "pads_end=[1,1], dilations=[1,1], data_format=NCX, weights_format=OIX, dst_shape=[2,24,9,9]}; "
+      "%4 = Add(%3, %8: f32[2,24,9,9])",
+      2);
 }
 
 TEST(post_ops, chains_with_operands_of_every_shape) {
@@ -176,12 +205,15 @@ TEST(post_ops, zero_points_beyond_the_integers_are_subtracted_in_f32) {
 
 /// A random chain of element-wise operators behind a product.
 std::string random_chain(Random& random) {
-  const char* products[] = {kConvolution, kTransposed, kMatmul};
-  const auto which = random.whole(0, 2);
+  const char* products[] = {kConvolution, kTransposed, kGradient, kMatmul};
+  const auto which = random.whole(0, 3);
   const char* dtypes[] = {"f32", "bf16", "f16"};
   const std::string dtype = dtypes[random.whole(0, 2)];
-  const std::string whole = which == 0 ? "[2,24,9,9]" : which == 1 ? "[2,17,17,24]" : "[3,20,40]";
-  const std::string channel = which == 0 ? "[1,24,1,1]" : which == 1 ? "[24]" : "[40]";
+  const std::string whole = which == 0   ? "[2,24,9,9]"
+                            : which == 1 ? "[2,17,17,24]"
+                            : which == 2 ? "[2,9,9,24]"
+                                         : "[3,20,40]";
+  const std::string channel = which == 0 ? "[1,24,1,1]" : which < 3 ? "[24]" : "[40]";
   std::string text = with_type(str("%3 ", products[which]), dtype);
   const char* unary[] = {"ReLU", "Sigmoid", "Tanh", "Abs", "HardSwish", "GELU", "Square"};
   const char* binary[] = {"Add", "Multiply", "Subtract", "Maximum", "Minimum"};
@@ -201,9 +233,42 @@ std::string random_chain(Random& random) {
 }
 
 TEST(post_ops, random_chains_are_what_the_references_compute) {
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
+  for (uint64_t seed = 1; seed <= 80; ++seed) {
     Random random(seed);
     const std::string text = random_chain(random);
+    SCOPED_TRACE(str("seed ", seed, ": ", text));
+    const CompiledGraph g = compiled_graph(text, static_cast<int>(random.whole(1, 3)), seed);
+    ASSERT_TRUE(g.executable);
+    ASSERT_EQ(g.difference(g.run()), "") << g.steps();
+  }
+}
+
+/// A random gradient of a convolution, and what changes each element of it.
+std::string random_gradient(Random& random) {
+  const int64_t groups = random.whole(1, 2), narrow = groups * random.whole(1, 20), wide = groups * random.whole(1, 20),
+                kernel = random.pick<int64_t>({1, 2, 3}), stride = random.whole(1, 2), rows = random.whole(3, 9),
+                cells = (rows - 1) * stride + kernel;
+  const bool last = random.coin(), spatial_first = random.coin();
+  const std::string dtype = random.coin() ? "f32" : "bf16";
+  const auto image = [&](int64_t channels, int64_t size) {
+    return last ? str(dtype, "[2,", size, ",", size, ",", channels, "]")
+                : str(dtype, "[2,", channels, ",", size, ",", size, "]");
+  };
+  const std::string weights = spatial_first ? str("[", kernel, ",", kernel, ",", wide / groups, ",", narrow, "]")
+                                            : str("[", narrow, ",", wide / groups, ",", kernel, ",", kernel, "]");
+  const std::string made = image(wide, cells);
+  return str("%3 = ConvolutionBackwardData(%0: ", image(narrow, rows), ", %1: ", dtype, weights, ") {groups=", groups,
+             ", strides=[", stride, ",", stride,
+             "], pads_begin=[0,0], pads_end=[0,0], dilations=[1,1], data_format=", last ? "NXC" : "NCX",
+             ", weights_format=", spatial_first ? "XIO" : "OIX", ", dst_shape=", made.substr(made.find('[')),
+             "}; %4 = ", random.coin() ? "Add" : "Multiply", "(%3, %8: ", random.coin() ? made : dtype + "[1]", "); ",
+             random.coin() ? "%5 = Abs(%4)" : "%5 = Add(%4, %9: " + made + ")");
+}
+
+TEST(post_ops, random_gradients_are_what_the_references_compute) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    const std::string text = random_gradient(random);
     SCOPED_TRACE(str("seed ", seed, ": ", text));
     const CompiledGraph g = compiled_graph(text, static_cast<int>(random.whole(1, 3)), seed);
     ASSERT_TRUE(g.executable);
