@@ -19,7 +19,8 @@ Problem gated(Random& random) {
   const auto any_type = [&] {
     return random.pick({Dtype::f32, Dtype::bf16, Dtype::f16, Dtype::s8, Dtype::u8, Dtype::s32});
   };
-  const Dims space{random.whole(1, 3), random.whole(60, 90), random.pick<int64_t>({96, 100, 128, 203})};
+  const int64_t channels = random.pick<int64_t>({96, 100, 128, 203, 2500, 3072});
+  const Dims space{random.whole(1, 3), channels > 1000 ? random.whole(16, 20) : random.whole(60, 90), channels};
   Problem p;
   p.step = StepKind::loop;
   TensorDesc gate = dense_desc(any_type(), space), shift = dense_desc(any_type(), space);
@@ -75,6 +76,8 @@ TEST(jit_row_tables, are_not_made_where_rows_need_as_much_without) {
   EXPECT_FALSE(has_tables({64, 128}, Dtype::f32, {0, 1}));     // a load as well
   EXPECT_FALSE(has_tables({64, 128}, Dtype::bf16, {128, 1}));  // another row each time
   EXPECT_FALSE(has_tables({64, 128}, Dtype::bf16, {1, 0}));    // one number a row
+  EXPECT_TRUE(has_tables({64, 8192}, Dtype::bf16, {0, 1}));    // rows of their own, not pieces
+  EXPECT_FALSE(has_tables({64, 8208}, Dtype::bf16, {0, 1}));   // pieces, which follow each other
   EXPECT_FALSE(has_tables({4, 2048}, Dtype::bf16, {0, 1}));    // few rows
   EXPECT_FALSE(has_tables({16, 64}, Dtype::bf16, {0, 1}));     // small
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which results are better stored past the caches.
+// Which results are better stored past the caches, and the end of such stores.
 #pragma once
+
+#include <xmmintrin.h>
 
 #include <algorithm>
 
@@ -28,5 +30,8 @@ inline bool exceeds_cache(const Problem& problem) {
 
 /// Whether all results begin at cache lines, so that whole ones may go past the caches.
 inline bool outputs_aligned(const RunArgs& args) { return std::ranges::all_of(args.out, is_at_cache_line); }
+
+/// Makes what this thread stored past the caches visible to the others.
+inline void end_streaming() { _mm_sfence(); }
 
 }  // namespace partita::jit

@@ -56,6 +56,7 @@ class FlatLoop {
       const bool aligned = rows_aligned(part.flat);
       shape.streaming = large && (aligned || may_join(part.flat));
       shape.joined = shape.streaming && !aligned;
+      shape.fenced = false;
       if (shape.joined) part.together = JoinedStores::together(target.isa, bits_of(part.flat.out[0].dtype) / 8);
       if (shape.streaming && aligned && !coordinates_)
         part.streams = row_streams(p.back, lanes, shape, part.flat.rows[part.flat.last_axis()], target.isa);
@@ -109,6 +110,7 @@ class FlatLoop {
         tables_ ? run_with_tables(kernel, part, args, at, rows) : run_rows(kernel, part, args, at, rows, nullptr);
         begin += rows;
       }
+      if (&kernel == part.streaming.get()) end_streaming();
     });
   }
 

@@ -16,6 +16,9 @@ namespace partita::jit {
 namespace {
 
 constexpr int64_t kRow = 2048;
+/// Where there are so many, threads share whole lines of the innermost axis: calls over the pieces of one would be
+/// short.
+constexpr int64_t kManyLines = 16, kLongRow = 8192;
 
 /// The operand whose memory the walk follows: the first result that is stored, else the largest operand.
 const TensorDesc& leader_of(const Problem& loop) {
@@ -130,7 +133,9 @@ const char* refuse_rows(const Problem& p) {
 }
 
 std::vector<FlatPart> parts_of(const Problem& loop) {
-  const int64_t length = loop.out[0].dims.back(), row = row_length(length);
+  const int64_t length = loop.out[0].dims.back(), lines = elements(loop.out[0].dims) / std::max<int64_t>(length, 1);
+  const bool whole = !has_folds(loop) && lines >= kManyLines && length <= kLongRow;
+  const int64_t row = whole ? length : row_length(length);
   std::vector<FlatPart> parts{part_of(loop, 0, length / row, row)};
   if (length % row > 0) parts.push_back(part_of(loop, length / row * row, 1, length % row));
   return parts;

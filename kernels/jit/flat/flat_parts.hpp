@@ -32,8 +32,8 @@ struct FlatPart {
 
 /// The loop as generated code wants it: axes in the order of its memory, joined, at least one.
 Problem prepared(const Problem& loop);
-/// The prepared loop in rows of at most 2048 elements, so that threads can share a long axis; a shorter rest is a part
-/// of its own.
+/// The prepared loop in rows of at most 2048 elements, so that threads can share a long axis, or 8192 where there are
+/// other axes to share; a shorter rest is a part of its own.
 std::vector<FlatPart> parts_of(const Problem& prepared);
 
 bool reads_coordinates(const Expr& expr);

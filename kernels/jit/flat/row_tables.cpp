@@ -5,6 +5,7 @@
 #include "kernels/jit/code/expand.hpp"
 #include "kernels/jit/flat/flat_parts.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/round.hpp"
 
 namespace partita::jit {
 namespace {
@@ -67,7 +68,7 @@ std::optional<RowTables> RowTables::of(const Problem& loop, Isa isa) {
   const std::vector<FlatPart> parts = parts_of(loop);
   const FlatPart& part = parts[0];
   const int64_t rows = part.rows[part.last_axis()];
-  if (parts.size() > 1 || rows < kLeastRows || rows * part.length < kLeastElements || part.length > kLongest) return {};
+  if (parts.size() > 1 || rows < kLeastRows || rows * part.length < kLeastElements) return {};
   const Values values = values_of(loop, part);
   const std::vector<uint16_t> tabled = worth_tables(loop, values);
   if (tabled.empty() || tabled.size() > kMost || loop.in.size() + kMost > kMaxLoopOperands) return {};
@@ -75,6 +76,8 @@ std::optional<RowTables> RowTables::of(const Problem& loop, Isa isa) {
   RowTables made;
   made.inputs_ = loop.in.size();
   made.tables_ = tabled.size();
+  made.length_ = static_cast<size_t>(rounded_up(part.length, lanes_of(isa)));
+  if (made.tables_ * made.length_ > kElements) return {};
   made.loop_ = loop;
   Problem once = loop;
   once.out.clear();
@@ -97,7 +100,7 @@ std::optional<RowTables> RowTables::of(const Problem& loop, Isa isa) {
 
 void RowTables::fill(const void** in, Memory& memory) const {
   std::array<void*, kMost> out;
-  for (size_t t = 0; t < tables_; ++t) in[inputs_ + t] = out[t] = memory.data() + t * kLongest;
+  for (size_t t = 0; t < tables_; ++t) in[inputs_ + t] = out[t] = memory.data() + t * length_;
   (*kernel_)({in, out.data(), nullptr, 1});
 }
 

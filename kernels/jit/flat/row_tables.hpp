@@ -16,8 +16,8 @@ namespace partita::jit {
 class RowTables {
  public:
   static constexpr size_t kMost = 4;
-  static constexpr int64_t kLongest = 2048;  ///< elements of a row
-  using Memory = std::array<float, kMost * kLongest>;
+  static constexpr int64_t kElements = 8192;  ///< of all tables
+  using Memory = std::array<float, kElements>;
 
   /// Of a prepared loop without folds; none where every row needs as much without. Throws Xbyak::Error where there is
   /// no memory for code.
@@ -32,7 +32,7 @@ class RowTables {
   RowTables() = default;
 
   Problem loop_;
-  size_t inputs_ = 0, tables_ = 0;
+  size_t inputs_ = 0, tables_ = 0, length_ = 0;
   std::shared_ptr<const FlatKernel> kernel_;
 };
 

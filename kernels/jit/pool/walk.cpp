@@ -2,8 +2,6 @@
 // Sizes, streaming and small tables of the pooling walks.
 #include "kernels/jit/pool/walk.hpp"
 
-#include <xmmintrin.h>
-
 #include <algorithm>
 #include <numeric>
 
@@ -17,8 +15,6 @@ int64_t even_part(int64_t total, int64_t wanted) {
 bool on_lines(std::initializer_list<int64_t> distances) {
   return std::ranges::all_of(distances, [](int64_t distance) { return distance % kCacheLine == 0; });
 }
-
-void end_streaming() { _mm_sfence(); }
 
 std::vector<int32_t> numbers(int64_t count) {
   std::vector<int32_t> list(static_cast<size_t>(count));

@@ -18,8 +18,6 @@ int64_t even_part(int64_t total, int64_t wanted);
 
 /// Whether all distances are whole cache lines.
 bool on_lines(std::initializer_list<int64_t> distances);
-/// Makes what this thread stored past the caches visible to the others.
-void end_streaming();
 
 /// 0, 1, 2, .. below `count`.
 std::vector<int32_t> numbers(int64_t count);
