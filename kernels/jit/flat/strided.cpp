@@ -120,6 +120,7 @@ class StridedLoop {
         TilePlace place = place_of(first);
         for (int64_t tile = first; tile < last; ++tile, go_on(place))
           run(place, args, scratch().share(args.scratch, part), streams);
+        if (streams) end_streaming();
       }
     });
     return {};
@@ -197,6 +198,7 @@ class StridedLoop {
       const int inner_axis = problem_.out[0].dims.size() - 1;
       plain_[kind] = std::make_shared<const FlatKernel>(target_.isa, lanes, shape, inner_axis);
       shape.streaming = true;
+      shape.fenced = false;
       if (streams_) streaming_[kind] = std::make_shared<const FlatKernel>(target_.isa, lanes, shape, inner_axis);
     }
   }

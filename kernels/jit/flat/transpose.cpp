@@ -34,7 +34,6 @@ TransposeKernel::TransposeKernel(Isa isa, const TransposeShape& shape) : Emitter
       add(rsi, rows * shape_.bytes);
     });
   }
-  if (shape.streaming) sfence();
   vzeroupper();
   ret();
   emit_constants();

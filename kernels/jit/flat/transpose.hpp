@@ -14,7 +14,8 @@ struct TransposeShape {
   int bytes;     ///< of an element: 1, 2 or 4
   int64_t a, b;  ///< extents, not 0
   int64_t src_row, dst_row;
-  bool streaming = false;  ///< whole vectors of 2- and 4-byte elements go past the caches; they start at whole lines
+  /// Whole vectors of 2- and 4-byte elements go past the caches; they start at whole lines, and the caller fences.
+  bool streaming = false;
   int step = 1;            ///< not 1: elements have 4 bytes
   /// Source rows follow each other, and so do tiles: destination rows are written in runs, and of the source what lies
   /// behind the tile is fetched.
