@@ -9,6 +9,7 @@
 
 #include "kernels/ref/reference.hpp"
 #include "src/base/cpu.hpp"
+#include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"
 #include "src/base/threads.hpp"
@@ -266,6 +267,31 @@ TEST(jit_resample, infinities_stay_where_they_are_read) {
       ASSERT_TRUE(reference_of(p.op)(p, {sources, {&target, 1}, nullptr}).ok());
       for (const Kernel* row : generated(p, {.isa = machine_isa()}))
         EXPECT_EQ(difference(run_kernel(*row, p, in, 2)[0], expected, 2e-4), "") << row->name;
+    }
+}
+
+/// Nearest neighbours of whole factors are their sources, repeated.
+TEST(jit_resample, whole_factors_repeat_every_number) {
+  const Resampled shapes[] = {{2, 20, {5, 6}, {10, 18}, true},
+                              {2, 3, {5, 6}, {10, 18}, false},
+                              {1, 33, {2, 3, 4}, {4, 3, 8}, true},
+                              {1, 1, {40}, {80}, true},
+                              {2, 1, {17}, {68}, false}};
+  const float values[] = {-0.0f, 0.0f, INFINITY, -INFINITY, 1.5f, -2.25f, 6e-8f, 3e4f};
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16})
+    for (const Resampled& shape : shapes) {
+      const Problem p = resampling(shape, {.mode = "nearest", .dtype = dtype});
+      SCOPED_TRACE(text_of(p));
+      std::vector<Buffer> in;
+      in.push_back(nan_buffer(p.in[0]));
+      for (int64_t i = 0; i < elements(p.in[0].dims); ++i) store_floats(in[0].data(), dtype, i, 1, &values[i * 7 % 8]);
+      Buffer expected = nan_buffer(p.out[0]);
+      const void* source = in[0].data();
+      void* target = expected.data();
+      ASSERT_TRUE(reference_of(p.op)(p, {{&source, 1}, {&target, 1}, nullptr}).ok());
+      for (const Isa isa : generated_isas())
+        for (const Kernel* row : generated(p, {.isa = isa}))
+          EXPECT_EQ(difference(run_kernel(*row, p, in, 2)[0], expected, 0), "") << row->name;
     }
 }
 

@@ -11,6 +11,7 @@
 #include "kernels/jit/resample/direct.hpp"
 #include "kernels/jit/resample/linear.hpp"
 #include "kernels/jit/resample/picked.hpp"
+#include "kernels/jit/resample/repeated.hpp"
 #include "kernels/jit/resample/rows.hpp"
 #include "kernels/jit/resample/shrink.hpp"
 #include "kernels/thread_scratch.hpp"
@@ -109,6 +110,7 @@ const char* refuse_resample(const Problem& p, const Target&) {
 
 Result<Run> make_resample(const Problem& problem, const Target& target) {
   if (fits_adaptive_average(problem, target)) return make_pool_backward(problem, target);
+  if (const auto gradient = as_pool_backward(problem, target)) return make_pool_backward(*gradient, target);
   if (ResampleLinear::fits(problem, target.isa)) return run_of<ResampleLinear>(problem, target);
   if (PickedResample::fits(problem, target.isa)) return run_of<PickedResample>(problem, target);
   if (ResampleDirect::fits(problem)) return run_of<ResampleDirect>(problem, target);
