@@ -87,8 +87,8 @@ void ResampleLinear::make_kernels(const Problem& p) {
   // A row of sources is read first for one row of results and then for some more, which leave memory time.
   const int64_t rows_ahead = std::max<int64_t>(1, walk_.y.from() / walk_.y.to());
   if (exceeds_cache(p) && source_.y <= INT32_MAX / 2 / rows_ahead) {
-    shape.rows.fetched = static_cast<int>(source_.y * rows_ahead);
-    shape.rows.fetching = static_cast<size_t>(rows_ahead);
+    shape.rows.fetching = Fetching::second_level(static_cast<int>(source_.y * rows_ahead));
+    shape.rows.fetched_rows = static_cast<size_t>(rows_ahead);
   }
   shape.in = operands(back_tensors_);
   shape.out = operands(out_);

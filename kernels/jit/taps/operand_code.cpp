@@ -48,8 +48,8 @@ void OperandCode::emit_source(const SourceRows& rows, Xbyak::Zmm to, int vector,
   const int bytes = lanes() * bits_of(rows.dtype) / 8, behind = vector * bytes;
   for (size_t r = 0; r < rows.count; ++r) {
     const Xbyak::Zmm row = r == 0 ? to : moment, weight(weights + static_cast<int>(r));
-    if (rows.fetched != 0 && r + rows.fetching >= rows.count && begins_line(behind, bytes))
-      prefetcht1(ptr[row_register(r) + (behind + rows.fetched)]);
+    if (r + rows.fetched_rows >= rows.count && begins_line(behind, bytes))
+      fetch_line(row_register(r) + behind, rows.fetching);
     load(row, rows.dtype, Walk::next, row_register(r) + behind, count);
     if (!rows.weighted) {
       if (r > 0) emit_fold(rows.fold, to, row);

@@ -22,9 +22,8 @@ struct SourceRows {
   size_t count = 0;
   Fold fold = Fold::sum;  ///< of the rows: a sum or a maximum
   bool weighted = false;
-  /// So many bytes ahead of the last rows (so many of them) lines are fetched, which are read next; 0: none.
-  int fetched = 0;
-  size_t fetching = 1;
+  Fetching fetching = {};   ///< of what is read next, along the last rows
+  size_t fetched_rows = 1;  ///< so many of them
 };
 
 /// For AVX-512. Addresses of operands are in r12, r13, r14 and rbx, those of rows of sources in r8 to r11.

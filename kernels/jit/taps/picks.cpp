@@ -20,7 +20,6 @@ namespace {
 
 constexpr size_t kMostOperations = 1500;  ///< of a row: its code is straight
 constexpr int64_t kPiecesPerThread = 4;
-constexpr int kFetched = 4096;      ///< bytes ahead of what is read
 constexpr size_t kFetchedRows = 2;  ///< so many of the rows that are read for one are new, at the most
 
 /// Of all results along z and y; nothing where one takes none or too many, or rows are too far from each other.
@@ -96,11 +95,15 @@ PickedResults::PickedResults(const Problem& p, PlaneWalk walk, Fold fold, const 
   shape.rows = {.dtype = source_.dtype,
                 .count = static_cast<size_t>(walk_.z.most_taps() * walk_.y.most_taps()),
                 .fold = fold,
-                .weighted = sums && (is_weighted(walk_.z) || is_weighted(walk_.y))};
+                .weighted = sums && (is_weighted(walk_.z) || is_weighted(walk_.y)),
+                .fetched_rows = kFetchedRows};
   shape.weighted = sums && is_weighted(walk_.x);
   shape.picks = *picks_of(walk_.x);
   shape.in = operands(back_tensors_);
   shape.out = operands(out_);
+  const TensorDesc& source = p.in[static_cast<size_t>(source_port_)];
+  const bool from_memory = leaves_the_caches(elements(source.dims) * bits_of(source.dtype) / 8);
+  if (from_memory && !reads_streams_alone()) shape.rows.fetching = Fetching::in_turns();
   plain_ = std::make_unique<const PicksKernel>(back, shape);
   if (!exceeds_cache(p)) return;
 
@@ -111,8 +114,7 @@ PickedResults::PickedResults(const Problem& p, PlaneWalk walk, Fold fold, const 
   joined_ = !std::ranges::all_of(out_, [](const WalkedTensor& t) { return t.at_cache_lines(/*places=*/false); });
   if (joined_ && !std::ranges::all_of(out_, follow)) return;
   shape.stores = joined_ ? PicksShape::Stores::joined : PicksShape::Stores::streaming;
-  shape.rows.fetched = kFetched;
-  shape.rows.fetching = kFetchedRows;
+  shape.rows.fetching = Fetching::of_few_streams();
   streaming_ = std::make_unique<const PicksKernel>(back, shape);
 }
 
