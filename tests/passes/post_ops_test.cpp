@@ -232,17 +232,6 @@ std::string random_chain(Random& random) {
   return text;
 }
 
-TEST(post_ops, random_chains_are_what_the_references_compute) {
-  for (uint64_t seed = 1; seed <= 80; ++seed) {
-    Random random(seed);
-    const std::string text = random_chain(random);
-    SCOPED_TRACE(str("seed ", seed, ": ", text));
-    const CompiledGraph g = compiled_graph(text, static_cast<int>(random.whole(1, 3)), seed);
-    ASSERT_TRUE(g.executable);
-    ASSERT_EQ(g.difference(g.run()), "") << g.steps();
-  }
-}
-
 /// A random gradient of a convolution, and what changes each element of it.
 std::string random_gradient(Random& random) {
   const int64_t groups = random.whole(1, 2), narrow = groups * random.whole(1, 20), wide = groups * random.whole(1, 20),
@@ -256,24 +245,31 @@ std::string random_gradient(Random& random) {
   };
   const std::string weights = spatial_first ? str("[", kernel, ",", kernel, ",", wide / groups, ",", narrow, "]")
                                             : str("[", narrow, ",", wide / groups, ",", kernel, ",", kernel, "]");
-  const std::string made = image(wide, cells);
+  const std::string made = image(wide, cells), operand = random.coin() ? made : dtype + "[1]";
+  const std::string changed = str(random.coin() ? "Add" : "Multiply", "(%3, %8: ", operand, ")");
+  const std::string last_op = random.coin() ? "Abs(%4)" : "Add(%4, %9: " + made + ")";
   return str("%3 = ConvolutionBackwardData(%0: ", image(narrow, rows), ", %1: ", dtype, weights, ") {groups=", groups,
              ", strides=[", stride, ",", stride,
              "], pads_begin=[0,0], pads_end=[0,0], dilations=[1,1], data_format=", last ? "NXC" : "NCX",
              ", weights_format=", spatial_first ? "XIO" : "OIX", ", dst_shape=", made.substr(made.find('[')),
-             "}; %4 = ", random.coin() ? "Add" : "Multiply", "(%3, %8: ", random.coin() ? made : dtype + "[1]", "); ",
-             random.coin() ? "%5 = Abs(%4)" : "%5 = Add(%4, %9: " + made + ")");
+             "}; %4 = ", changed, "; %5 = ", last_op);
 }
 
-TEST(post_ops, random_gradients_are_what_the_references_compute) {
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
+void expect_what_the_references_compute(uint64_t seeds, std::string (*random_text)(Random&)) {
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
     Random random(seed);
-    const std::string text = random_gradient(random);
+    const std::string text = random_text(random);
     SCOPED_TRACE(str("seed ", seed, ": ", text));
     const CompiledGraph g = compiled_graph(text, static_cast<int>(random.whole(1, 3)), seed);
     ASSERT_TRUE(g.executable);
     ASSERT_EQ(g.difference(g.run()), "") << g.steps();
   }
+}
+
+TEST(post_ops, random_chains_are_what_the_references_compute) { expect_what_the_references_compute(80, random_chain); }
+
+TEST(post_ops, random_gradients_are_what_the_references_compute) {
+  expect_what_the_references_compute(60, random_gradient);
 }
 
 }  // namespace
