@@ -16,7 +16,7 @@ struct TransposeShape {
   int64_t src_row, dst_row;
   /// Whole vectors of 2- and 4-byte elements go past the caches; they start at whole lines, and the caller fences.
   bool streaming = false;
-  int step = 1;            ///< not 1: elements have 4 bytes
+  int step = 1;  ///< not 1: elements have 4 bytes
   /// Source rows follow each other, and so do tiles: destination rows are written in runs, and of the source what lies
   /// behind the tile is fetched.
   bool sweeps = false;
