@@ -98,6 +98,13 @@ PoolGeometry pool_geometry(const Problem& problem, const Dims& source_like, cons
   return g;
 }
 
+void set_adjacent_windows(Attrs& attrs, const std::vector<int64_t>& kernel) {
+  const std::vector<int64_t> none(kernel.size(), 0);
+  for (Attr attr : {Attr::kernel, Attr::strides}) attrs.set(attr, kernel);
+  for (Attr attr : {Attr::pads_begin, Attr::pads_end}) attrs.set(attr, none);
+  attrs.set(Attr::exclude_pad, true);
+}
+
 bool has_indices(const Problem& problem) {
   if (problem.op != OpKind::MaxPool || problem.out_ports() < 2) return false;
   return problem.out[1].dtype == Dtype::s32 || problem.out[1].dtype == Dtype::s64;

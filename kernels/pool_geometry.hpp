@@ -55,6 +55,9 @@ struct PoolGeometry {
 /// `source_like` / `pooled_like`: dims of the bigger and of the smaller tensor in the user's axis order, with a batch.
 PoolGeometry pool_geometry(const Problem& problem, const Dims& source_like, const Dims& pooled_like);
 
+/// Windows of `kernel` cells, one behind the other and without padding, as attributes of an average pooling.
+void set_adjacent_windows(Attrs& attrs, const std::vector<int64_t>& kernel);
+
 /// True for a MaxPool whose second output tells where the maxima are.
 bool has_indices(const Problem& problem);
 

@@ -20,11 +20,8 @@ void make_common(Problem& p) {
   }
   p.step = backward ? StepKind::pool_backward : StepKind::pool_forward;
   p.op = backward ? OpKind::AvgPoolBackward : OpKind::AvgPool;
-  const std::vector<int64_t> none(kernel.size(), 0);
   for (Attr attr : {Attr::sizes, Attr::spatial_axes}) p.attrs.set(attr, {});
-  for (Attr attr : {Attr::kernel, Attr::strides}) p.attrs.set(attr, kernel);
-  for (Attr attr : {Attr::pads_begin, Attr::pads_end}) p.attrs.set(attr, none);
-  p.attrs.set(Attr::exclude_pad, true);
+  set_adjacent_windows(p.attrs, kernel);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "kernels/jit/pool/backward/backward.hpp"
 #include "kernels/jit/resample/walk.hpp"
+#include "kernels/pool_geometry.hpp"
 
 namespace partita::jit {
 namespace {
@@ -37,10 +38,7 @@ std::optional<Problem> as_pool_backward(const Problem& resample, const Target& t
   p.ports_out = resample.out_ports();
   p.attrs = {};
   p.attrs.set(Attr::data_format, resample.attrs.get(Attr::data_format));
-  const std::vector<int64_t> none(kernel.size(), 0);
-  for (Attr attr : {Attr::kernel, Attr::strides}) p.attrs.set(attr, kernel);
-  for (Attr attr : {Attr::pads_begin, Attr::pads_end}) p.attrs.set(attr, none);
-  p.attrs.set(Attr::exclude_pad, true);
+  set_adjacent_windows(p.attrs, kernel);
   p.attrs.set(Attr::divisor_override, int64_t{1});
   if (refuse_pool_backward(p, target)) return {};
   return p;
