@@ -26,8 +26,21 @@ struct Descs {
   memory::desc wide, narrow, weights;
 };
 
+/// Strides of axes of size 1 mean nothing, but oneDNN's kernels for integers, which want the channels last, take an
+/// image for row-major that could be either, and compute something else then.
+TensorDesc channel_last_where_the_same(TensorDesc image, const TensorDesc& weights) {
+  if (!is_integer(weights.dtype)) return image;
+  int64_t pixels = 1;
+  for (int axis = 2; axis < image.dims.size(); ++axis) pixels *= image.dims[axis];
+  if (image.dims[1] == 1) image.strides[1] = 1;
+  if (pixels == 1)
+    for (int axis = 2; axis < image.dims.size(); ++axis) image.strides[axis] = image.dims[1] * image.strides[1];
+  return image;
+}
+
 Roles roles_of(const Attrs& attrs, const TensorDesc& wide, const TensorDesc& narrow, const TensorDesc& weights) {
-  return {channel_first(wide, attrs), channel_first(narrow, attrs), weights_oix(weights, attrs)};
+  return {channel_last_where_the_same(channel_first(wide, attrs), weights),
+          channel_last_where_the_same(channel_first(narrow, attrs), weights), weights_oix(weights, attrs)};
 }
 
 Descs descs_of(const Roles& roles) { return {desc_of(roles.wide), desc_of(roles.narrow), desc_of(roles.weights)}; }
@@ -132,7 +145,8 @@ auto first_sound(const Roles& roles, const Windows& windows, const Descs& layout
 /// that lie differently is copied, or the primitive chooses for both. Tensors with gaps are always copied: no fast code
 /// takes them, and oneDNN's deconvolution with bias writes out of bounds there.
 std::vector<Descs> wishes(const Roles& roles, const Descs& have) {
-  const TensorDesc wide = compact(roles.wide), narrow = compact(roles.narrow);
+  const TensorDesc wide = channel_last_where_the_same(compact(roles.wide), roles.weights);
+  const TensorDesc narrow = channel_last_where_the_same(compact(roles.narrow), roles.weights);
   const Descs stay{desc_of(wide), desc_of(narrow), any_layout(have.weights)}, free = free_descs(have);
   std::vector<Descs> list = {stay};
   if (axes_in_memory_order(wide) != axes_in_memory_order(narrow)) {
@@ -166,6 +180,13 @@ memory::desc bias_desc(const Problem& problem) {
   return problem.in_ports() > 2 ? desc_of(problem.in[2]) : memory::desc();
 }
 
+/// The bias as the primitive takes it: oneDNN 3.7 reads one of 16 bits beside integers as if it had 32.
+memory::desc bias_wanted(const Problem& problem, const Product& product) {
+  const memory::desc have = bias_desc(problem);
+  if (have.is_zero() || !is_integer(product.weights.dtype)) return have;
+  return {have.get_dims(), memory::data_type::f32, have.get_strides()};
+}
+
 /// The post-operations' operands, channel first.
 std::vector<TensorDesc> operands_of(const Problem& problem, const Product& product) {
   std::vector<TensorDesc> list;
@@ -186,6 +207,11 @@ ScaleAxis scale_axis(const Problem& problem, const Product& product, bool transp
   return {axis, grouped ? 3 : 1, transposed && grouped ? -1 : product.weights.dims[axis]};
 }
 
+/// The layout that operands of post-operations follow. No primitive has a result whose batch is not its outermost axis.
+TensorDesc batch_outermost(const TensorDesc& dst) {
+  return dst.dims[0] == 1 || axes_in_memory_order(dst).front() == 0 ? dst : dense(dst);
+}
+
 /// Convolution and ConvTranspose forward: the primitive with what stands around it.
 template <class Desc, class Describe>
 const char* plan_forward(const Problem& problem, const Target& target, PrimitiveRun& run, const Product& product,
@@ -193,7 +219,8 @@ const char* plan_forward(const Problem& problem, const Target& target, Primitive
                          const Describe& describe) {
   const Windows w = windows_of(problem.attrs, roles);
   if (!w.each_has_a_cell) return kEmptyWindow;
-  const Around around(problem, product, dst, operands_of(problem, product), scale_axis(problem, product, transposed));
+  const Around around(problem, product, batch_outermost(dst), operands_of(problem, product),
+                      scale_axis(problem, product, transposed));
   bool understood = true;
   const Desc desc = fastest(roles, w, have, target, [&](const Descs& d) {
     const bool free = (transposed ? d.wide : d.narrow).get_format_kind() == memory::format_kind::any;
@@ -211,7 +238,8 @@ const char* plan_forward(const Problem& problem, const Target& target, Primitive
       run.reads(DNNL_ARG_SRC, run.in(problem, product.src_at), from, desc.src_desc()),
       run.reads(DNNL_ARG_WEIGHTS, run.in(problem, product.weights_at), have.weights, desc.weights_desc()),
       run.writes(DNNL_ARG_DST, run.out(problem, 0), to, desc.dst_desc())};
-  if (product.has_bias) operands.push_back(run.reads(DNNL_ARG_BIAS, run.in(problem, 2), bias_desc(problem)));
+  if (product.has_bias)
+    operands.push_back(run.reads(DNNL_ARG_BIAS, run.in(problem, 2), bias_desc(problem), bias_wanted(problem, product)));
   const size_t own = operands.size();
   around.arguments(desc, run, operands);
   const dnnl::primitive_attr plain = math_attr(target);
@@ -247,7 +275,7 @@ const char* plan_transposed(const Problem& problem, const Target& target, Primit
   std::swap(weights.dims[output_axis], weights.dims[output_axis + 1]);
   std::swap(weights.strides[output_axis], weights.strides[output_axis + 1]);
   const Descs have{desc_of(roles.wide), desc_of(roles.narrow), desc_of(weights)};
-  const memory::desc bias = bias_desc(problem);
+  const memory::desc bias = bias_wanted(problem, product);
   using Desc = dnnl::deconvolution_forward::primitive_desc;
   return plan_forward<Desc>(problem, target, run, product, roles, have, roles.wide, true,
                             [&](const Descs& d, const Windows& w, const dnnl::primitive_attr& attr) {
@@ -263,7 +291,7 @@ const char* plan_convolution(const Problem& problem, const Target& target, Primi
   Product product;
   if (const char* reason = read_product(problem, product)) return reason;
   const Roles roles = roles_of(problem.attrs, product.src, problem.out[0], product.weights);
-  const memory::desc bias = bias_desc(problem);
+  const memory::desc bias = bias_wanted(problem, product);
   return plan_forward<dnnl::convolution_forward::primitive_desc>(
       problem, target, run, product, roles, descs_of(roles), roles.narrow, false,
       [&](const Descs& d, const Windows& w, const dnnl::primitive_attr& attr) {

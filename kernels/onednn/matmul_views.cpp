@@ -3,6 +3,9 @@
 // size 1.
 #include "kernels/onednn/matmul_views.hpp"
 
+#include <algorithm>
+#include <numeric>
+
 #include "kernels/onednn/view.hpp"
 
 namespace partita::onednn {
@@ -51,6 +54,22 @@ std::vector<TensorDesc*> tensors_of(MatmulViews& v) {
   for (auto* list : {&v.bias, &v.operands})
     for (TensorDesc& tensor : *list) tensors.push_back(&tensor);
   return tensors;
+}
+
+/// Batch axes in the order of the result's memory, whatever the user calls them: oneDNN 3.7 reads out of bounds where
+/// they lie otherwise and an operand of a post-operation repeats along one.
+void sort_batch_axes(MatmulViews& v) {
+  const Dims strides = v.dst.strides;
+  std::vector<int> order(static_cast<size_t>(v.dst.dims.size() - 2));
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, [&](int x, int y) { return strides[x] > strides[y]; });
+  for (TensorDesc* tensor : tensors_of(v)) {
+    const TensorDesc before = *tensor;
+    for (size_t axis = 0; axis < order.size(); ++axis) {
+      tensor->dims[static_cast<int>(axis)] = before.dims[order[axis]];
+      tensor->strides[static_cast<int>(axis)] = before.strides[order[axis]];
+    }
+  }
 }
 
 /// True where axes `at` and `at` + 1 of the tensor can be walked as one that has the sizes of `dst`.
@@ -108,6 +127,7 @@ MatmulViews matmul_views(const Problem& problem, const TensorDesc& a, const Tens
       tensor->strides.erase(axis);
     }
   }
+  sort_batch_axes(v);
   for (int axis = v.dst.dims.size() - 4; axis >= 0; --axis) merge_batch_axes(v, axis);
   while (v.dst.dims.size() > 2 && merge_into_rows(v)) continue;
   for (TensorDesc* tensor : tensors_of(v)) settle_unit_axes(*tensor);

@@ -15,8 +15,8 @@ struct MatmulViews {
   std::vector<TensorDesc> operands;  ///< others that lie over dst
 };
 
-/// Transposes become strides, missing axes become axes of size 1; then batch axes that can be merged with each other or
-/// with the rows are.
+/// Transposes become strides, missing axes become axes of size 1; batch axes get the order of the result's memory, and
+/// those that can be merged with each other or with the rows are.
 /// `operands` have the rank of the result, and size 1 where they repeat.
 MatmulViews matmul_views(const Problem& problem, const TensorDesc& a, const TensorDesc& b,
                          std::vector<TensorDesc> operands);

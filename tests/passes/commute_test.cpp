@@ -293,8 +293,6 @@ struct Transition {
   std::vector<uint64_t> kept;
 };
 
-std::string list_of(const std::vector<int64_t>& list) { return str("[", text_of(Dims(list)), "]"); }
-
 std::vector<int64_t> tensor_dims(int64_t channels, const std::vector<int64_t>& spatial, bool last) {
   std::vector<int64_t> dims = spatial;
   dims.insert(last ? dims.end() : dims.begin(), channels);

@@ -12,8 +12,8 @@
 
 namespace partita::test {
 
-CompiledGraph compiled_graph(std::string_view text, int threads, uint64_t seed,
-                             const std::vector<uint64_t>& constants) {
+CompiledGraph compiled_graph(std::string_view text, int threads, uint64_t seed, const std::vector<uint64_t>& constants,
+                             const std::map<uint64_t, Dims>& result_strides) {
   std::vector<op> ops = ops_of(text);
   for (op& o : ops)
     for (logical_tensor& t : o.inputs)
@@ -27,6 +27,9 @@ CompiledGraph compiled_graph(std::string_view text, int threads, uint64_t seed,
   EXPECT_TRUE(status.ok()) << status.text();
   CompiledGraph made{one_partition(g), {}, input_data(g, seed), nullptr};
   made.ports = ports_of(made.partition);
+  for (logical_tensor& t : made.ports.outputs)
+    if (const auto strides = result_strides.find(t.id); strides != result_strides.end())
+      t = logical_tensor(t.id, t.dtype, Dims(t.dims), strides->second);
   auto compiled = compile_uncached(made.partition, made.ports.given(), threads);
   EXPECT_TRUE(compiled.ok()) << compiled.status().text();
   if (compiled.ok()) made.executable = compiled->executable;

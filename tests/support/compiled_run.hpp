@@ -2,6 +2,7 @@
 // Whole graphs as one partition, compiled as users compile them, run, and compared with the references.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -25,8 +26,10 @@ struct CompiledGraph {
   std::string steps() const;
 };
 
-/// Fails the test where the text's graph cannot be compiled for `threads` threads.
+/// Fails the test where the text's graph cannot be compiled for `threads` threads. `result_strides`: of results that
+/// are not to lie row-major.
 CompiledGraph compiled_graph(std::string_view text, int threads, uint64_t seed = 1,
-                             const std::vector<uint64_t>& constants = {});
+                             const std::vector<uint64_t>& constants = {},
+                             const std::map<uint64_t, Dims>& result_strides = {});
 
 }  // namespace partita::test

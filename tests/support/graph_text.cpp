@@ -180,4 +180,6 @@ std::string partition_text(std::string_view text) {
   return join(parts, " ");
 }
 
+std::string list_of(std::span<const int64_t> list) { return str("[", text_of(Dims(list)), "]"); }
+
 }  // namespace partita::test

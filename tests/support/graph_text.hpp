@@ -5,6 +5,8 @@
 // unknown shape); operators get the ids 1, 2, .. in order; `;` or a line end separates them.
 #pragma once
 
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "partita/graph.hpp"
@@ -22,5 +24,8 @@ graph final_graph_of(std::string_view text);
 
 /// "[pattern: 1,2] [single_op: 3]": patterns and operator ids of the partitions, in order.
 std::string partition_text(std::string_view text);
+
+/// "[2,3]", as dims and lists of attributes are written.
+std::string list_of(std::span<const int64_t> list);
 
 }  // namespace partita::test
