@@ -9,6 +9,7 @@
 #include "kernels/jit/pool/average/plane.hpp"
 #include "kernels/jit/pool/backward/channel_first.hpp"
 #include "kernels/jit/pool/backward/channel_last.hpp"
+#include "kernels/jit/pool/backward/far_maximum.hpp"
 #include "kernels/jit/pool/backward/period.hpp"
 #include "kernels/jit/pool/backward/plane_period.hpp"
 #include "kernels/jit/pool/backward/whole_plane.hpp"
@@ -59,7 +60,8 @@ const char* refuse_pool_backward(const Problem& p, const Target& target) {
   if (plan.maximum && !Emitter::loads(p.in[0].dtype)) return "the source's type has no generated conversion";
   for (const TensorDesc& desc : p.out)
     if (!Emitter::stores(desc.dtype)) return "a result's type has no generated conversion";
-  if (const char* reason = refuse_windows(plan)) return reason;
+  const bool far = FarMaximumPool::fits(p, target);
+  if (const char* reason = far ? nullptr : refuse_windows(plan)) return reason;
   if (const char* reason = refuse_folds_of(plan, p, target)) return reason;
   return PoolStages::refuse(plan);
 }
@@ -69,6 +71,7 @@ Result<Run> make_pool_backward(const Problem& problem, const Target& target) {
   if (global && WholePlanePool::fits(problem, target)) return run_of<WholePlanePool>(problem, target);
   if (global && !WindowPool::fits_halves(problem, target)) return make_global_maximum(problem, target);
   if (WindowPool::fits(problem, target)) return run_of<WindowPool>(problem, target);
+  if (FarMaximumPool::fits(problem, target)) return run_of<FarMaximumPool>(problem, target);
   if (PlanePeriodPool::fits(problem, target)) return run_of<PlanePeriodPool>(problem, target);
   if (PeriodPool::fits(problem)) return run_of<PeriodPool>(problem, target);
   if (AverageLastPool::fits(problem)) return run_of<AverageLastPool>(problem, target);

@@ -14,7 +14,9 @@ RowOperand PoolStages::operand(const PoolOperand& o, const RowWalk& walk) const 
   const int64_t row = walk.along == Along::x ? o.x : walk.along == Along::y ? o.y : walk.along == Along::c ? o.c : 0;
   const bool inner = (p_.channel_last ? o.c : o.x) != 0;
   const bool outer = walk.joined && (p_.channel_last ? o.x != 0 : o.y != 0 || o.z != 0);
-  return {o.dtype, inner || outer, row * walk.every};
+  RowOperand made{o.dtype, inner || outer, row * walk.every};
+  if (row != 0 && walk.ahead != 0) made.fetching = Fetching::near(static_cast<int>(walk.ahead * made.row_bytes));
+  return made;
 }
 
 /// The operand's elements along the joined axes are next to each other, or all of them are the same one.
@@ -67,7 +69,7 @@ PoolStages::Kernel PoolStages::made(const Key& key, int64_t length, Write write)
     const bool from_memory =
         p_.channel_last ? kind == Kind::sum && p_.reach(1) > 1 : kind == Kind::source && p_.rows() > 1;
     const Fetching fetching = from_memory ? Fetching::near() : Fetching{};
-    kernel = w.make(isa_, length, std::get<7>(key), fetching, false);
+    kernel = w.make(isa_, length, std::get<8>(key), fetching, false);
   }
   return kernel.get();
 }
@@ -79,9 +81,9 @@ std::vector<PoolStages::Kernel> PoolStages::sum(size_t covers, const RowWalk& wa
     const size_t rows = std::min(kSumRows, covers - done);
     const bool first = done == 0, last = done + rows == covers;
     const int form = static_cast<int>(rows) * 4 + first * 2 + last;
-    list.push_back(
-        made({Kind::sum, form, walk.length, walk.along, walk.scratch_row_bytes, walk.joined, walk.every, false},
-             walk.length, [&](RowKernelWriter& w) { write_sum(w, rows, first, last, walk); }));
+    list.push_back(made(
+        {Kind::sum, form, walk.length, walk.along, walk.scratch_row_bytes, walk.joined, walk.every, walk.ahead, false},
+        walk.length, [&](RowKernelWriter& w) { write_sum(w, rows, first, last, walk); }));
     done += rows;
   } while (done < covers);
   return list;
@@ -105,21 +107,22 @@ void PoolStages::write_sum(RowKernelWriter& w, size_t rows, bool first, bool las
 }
 
 PoolStages::Kernel PoolStages::gradients(const RowWalk& walk) {
-  return made({Kind::gradients, 0, walk.length, walk.along, walk.scratch_row_bytes, walk.joined, walk.every, false},
-              walk.length, [&](RowKernelWriter& w) {
-                w.store(scratch_rows(walk), w.splice(p_.front, p_.front_in, front_operands(walk)));
-              });
+  return made(
+      {Kind::gradients, 0, walk.length, walk.along, walk.scratch_row_bytes, walk.joined, walk.every, walk.ahead, false},
+      walk.length,
+      [&](RowKernelWriter& w) { w.store(scratch_rows(walk), w.splice(p_.front, p_.front_in, front_operands(walk))); });
 }
 
 PoolStages::Kernel PoolStages::source(const RowWalk& walk) {
-  return made({Kind::source, 0, walk.length, walk.along, walk.scratch_row_bytes, walk.joined, walk.every, false},
-              walk.length, [&](RowKernelWriter& w) { w.store(scratch_rows(walk), w.load(operand(p_.in[0], walk))); });
+  return made(
+      {Kind::source, 0, walk.length, walk.along, walk.scratch_row_bytes, walk.joined, walk.every, walk.ahead, false},
+      walk.length, [&](RowKernelWriter& w) { w.store(scratch_rows(walk), w.load(operand(p_.in[0], walk))); });
 }
 
 PoolStages::Back PoolStages::back(size_t summed, const RowWalk& walk, bool may_stream) {
   const auto kernel = [&](bool streaming) {
     return made({Kind::back, static_cast<int>(summed), walk.length, walk.along, walk.scratch_row_bytes, walk.joined,
-                 walk.every, streaming},
+                 walk.every, walk.ahead, streaming},
                 walk.length, [&](RowKernelWriter& w) {
                   auto cells = summed == 0 ? w.builder().constant(0) : w.load(scratch_rows(walk));
                   for (size_t k = 1; k < summed; ++k) cells = w.builder().add(cells, w.load(scratch_rows(walk)));

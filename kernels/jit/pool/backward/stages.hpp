@@ -28,6 +28,7 @@ struct RowWalk {
   int64_t scratch_row_bytes = 0;
   bool joined = false;
   int64_t every = 1;  ///< rows of the tensors that one row of scratch memory stands for
+  int64_t ahead = 0;  ///< rows before that one in which what is read is fetched; for rows that lie far apart
 };
 
 class PoolStages {
@@ -66,7 +67,7 @@ class PoolStages {
   static constexpr size_t kMaxOperands = 96;
   static constexpr size_t kSumRows = 8;  ///< of windows that one kernel adds up
   enum class Kind : uint8_t { sum, gradients, source, back };
-  using Key = std::tuple<Kind, int, int64_t, Along, int64_t, bool, int64_t, bool>;
+  using Key = std::tuple<Kind, int, int64_t, Along, int64_t, bool, int64_t, int64_t, bool>;
 
   RowOperand operand(const PoolOperand& o, const RowWalk& walk) const;
   static RowOperand scratch_rows(const RowWalk& walk) { return {Dtype::f32, true, walk.scratch_row_bytes}; }
