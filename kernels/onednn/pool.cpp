@@ -10,6 +10,7 @@ using dnnl::memory;
 using dnnl::prop_kind;
 
 constexpr const char* kEmptyWindow = "a window lies completely in the padding";
+constexpr int64_t kMostTaps = 1 << 14;  ///< along x
 
 dnnl::algorithm algorithm_of(const Problem& problem) {
   if (problem.op == OpKind::MaxPool || problem.op == OpKind::MaxPoolBackward) return dnnl::algorithm::pooling_max;
@@ -21,6 +22,8 @@ dnnl::algorithm algorithm_of(const Problem& problem) {
 const char* refuse_extensions(const Problem& problem, const TensorDesc& wide, const TensorDesc& narrow) {
   if (lacks_batch_axis(problem)) return "oneDNN wants a batch axis";
   if (has_indices(problem)) return "oneDNN's indices lie within windows";
+  // Its code has no room for some of these, and primitives that it makes later in the process crash then.
+  if (problem.attrs.dims(Attr::kernel).back() > kMostTaps) return "oneDNN's code spells out each cell along x";
   const PoolGeometry g = pool_geometry(problem, wide.dims, narrow.dims);
   if (g.divides_by == PoolDivisor::fixed) return "oneDNN computes the divisor itself";
   for (int i = 0; g.divides_by == PoolDivisor::padded_box && i < g.axes(); ++i)

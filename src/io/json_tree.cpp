@@ -3,6 +3,8 @@
 #include "src/io/json_tree.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <charconv>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -41,6 +43,46 @@ class CountingIterator {
   const char* at_;
   const char** reached_;
 };
+
+/// Numbers that JSON does not have, as C++ streams and Python's json module print them, and the texts that stand for
+/// them here.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kBareNumbers = {{{"inf", "\"inf\""},
+                                                                                        {"-inf", "\"-inf\""},
+                                                                                        {"nan", "\"nan\""},
+                                                                                        {"-nan", "\"nan\""},
+                                                                                        {"Infinity", "\"inf\""},
+                                                                                        {"-Infinity", "\"-inf\""},
+                                                                                        {"NaN", "\"nan\""},
+                                                                                        {"-NaN", "\"nan\""}}};
+
+bool continues_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_'; }
+
+/// The same text with such numbers as texts; empty where there are none. Lines stay what they are.
+std::string with_quoted_numbers(std::string_view text) {
+  std::string made;
+  size_t copied = 0;
+  bool in_text = false;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (in_text && c == '\\') {
+      ++at;
+    } else if (c == '"') {
+      in_text = !in_text;
+    } else if (!in_text && continues_word(c)) {
+      size_t end = at;
+      while (end < text.size() && continues_word(text[end])) ++end;
+      const std::string_view word = text.substr(at, end - at);
+      const auto found = std::ranges::find(kBareNumbers, word, &std::pair<std::string_view, std::string_view>::first);
+      if (found != kBareNumbers.end()) {
+        made.append(text.substr(copied, at - copied)).append(found->second);
+        copied = end;
+      }
+      at = end - 1;
+    }
+  }
+  if (copied > 0) made.append(text.substr(copied));
+  return made;
+}
 
 /// The parser's own words without its prefixes: "[json.exception.parse_error.101] parse error at line 1, column 2: ..".
 std::string reason_of(std::string_view what) {
@@ -175,7 +217,9 @@ Result<JsonValue> parse_json(std::string_view text, std::string_view file) {
     const std::string message = str("the text has ", text.size(), " bytes, at most ", kMaxJsonBytes, " are read");
     return fail(Code::invalid_arguments, message).at(file);
   }
-  return TreeBuilder(text, file).build(text);
+  const std::string quoted = with_quoted_numbers(text);
+  const std::string_view read = quoted.empty() ? text : std::string_view(quoted);
+  return TreeBuilder(read, file).build(read);
 }
 
 }  // namespace partita
