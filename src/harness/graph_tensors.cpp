@@ -39,10 +39,11 @@ size_t BoundPartition::bytes() const {
 Status GraphTensors::fill_inputs(uint64_t seed) {
   for (size_t v = 0; v < graph_.values.size(); ++v) {
     const Value& value = graph_.values[v];
-    if (value.producer >= 0) continue;
+    if (value.producer >= 0 && graph_.ops[static_cast<size_t>(value.producer)].kind != OpKind::Wildcard) continue;
     logical_tensor desc = value.desc;
     if (!desc.shape_known())
-      return fail(Code::invalid_shape, str("graph input ", desc.id, " (", desc.text(), ") needs a known shape"));
+      return fail(Code::invalid_shape, str(value.producer < 0 ? "graph input " : "result of a Wildcard, tensor ",
+                                           desc.id, " (", desc.text(), ") needs a known shape"));
     if (!desc.strides_known()) desc = logical_tensor(desc.id, desc.dtype, desc.dims, Layout::strided, desc.property);
     Storage storage(desc);
     if (!storage.data) return no_memory(desc);

@@ -27,7 +27,8 @@ class GraphTensors {
   /// `graph` must outlive this.
   explicit GraphTensors(const FinalGraph& graph) : graph_(graph) {}
 
-  /// Gives every graph input memory and repeatable content. invalid_shape where an input's shape is not known.
+  /// Gives every graph input memory and repeatable content, and so the results of each Wildcard, which nobody computes.
+  /// invalid_shape where the shape of one is not known.
   Status fill_inputs(uint64_t seed);
   /// Compiles for the tensors that are there and gives the results memory. `open`: results that an operator reads lie
   /// as compilation likes, whatever the graph says.

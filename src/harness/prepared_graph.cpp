@@ -28,8 +28,6 @@ Result<PreparedGraph> PreparedGraph::make(graph g, Policy policy, int threads, u
     if (p.supported()) {
       PT_ASSIGN(part.bound, made.tensors_.bind(p, made.engine_));
       scratch_bytes = std::max(scratch_bytes, part.bound.compiled.scratchpad_bytes());
-    } else if (!p.output_ports().empty()) {
-      return fail(Code::unimplemented, p.reason());
     }
     made.parts_.push_back(std::move(part));
   }

@@ -8,8 +8,10 @@
 #include "passes/claims.hpp"
 #include "passes/pattern.hpp"
 #include "src/harness/graph_run.hpp"
+#include "src/harness/prepared_graph.hpp"
 #include "src/ir/op_def.hpp"
 #include "tests/support/graph_files.hpp"
+#include "tests/support/graph_text.hpp"
 
 namespace partita::test {
 namespace {
@@ -55,6 +57,28 @@ TEST_P(data_graph, is_written_and_read_back_unchanged) {
 }
 
 INSTANTIATE_TEST_SUITE_P(tests_data, data_graph, testing::ValuesIn(json_files(kFolder)), file_test_name);
+
+/// Frameworks record operators that they run themselves as Wildcards, in the middle of a graph.
+TEST(data_graphs, wildcards_are_left_out_and_their_results_filled) {
+  for (const Policy policy : {Policy::fusion, Policy::debug}) {
+    graph g = final_graph_of(
+        "%2: f32[4,8] = MatMul(%0: f32[4,6], %1: f32[6,8]); %3: f32[4,8] = Wildcard(%2); %4 = Abs(%3); %5 = Exp(%4)");
+    const auto report = run_graph(g, {.policy = policy, .verify = true});
+    expect_agreement(report);
+    ASSERT_TRUE(report.ok());
+    EXPECT_EQ(std::ranges::count_if(report->partitions, [](const PartitionReport& p) { return !p.supported; }), 1);
+    auto prepared = PreparedGraph::make(g, policy, 1);
+    ASSERT_TRUE(prepared.ok()) << prepared.status().text();
+    EXPECT_TRUE(prepared->execute().ok());
+  }
+}
+
+TEST(data_graphs, wildcards_whose_results_have_no_known_shape_are_refused) {
+  graph g = final_graph_of("%2: f32[?,8] = Wildcard(%0: f32[4,8]); %3 = Abs(%2)");
+  const auto report = run_graph(g, {});
+  ASSERT_FALSE(report.ok());
+  EXPECT_NE(report.status().text().find("result of a Wildcard, tensor 2 "), std::string::npos) << report.status().text();
+}
 
 TEST(data_graphs, show_every_operator) {
   for (const OpDef* def : all_ops()) {

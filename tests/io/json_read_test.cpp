@@ -94,19 +94,27 @@ TEST(json_read, floats_may_be_written_as_integers_or_words) {
 
 /// As C++ streams and Python print them; what stands in texts is no number.
 TEST(json_read, numbers_that_json_does_not_have_may_stand_bare) {
-  const auto limits = [](const std::string& low, const std::string& high) {
-    const graph g = read(R"({"graph": [{"kind": "Clamp", "id": 3, "name": "a \"[inf, nan]\" -inf", "attrs": {
-        "min": {"type": "f32", "value":)" +
-                         low + R"(}, "max": {"type": "f32", "value": )" + high + R"(
-        }}, "inputs": [{"id": 0, "dtype": "f32"}], "outputs": [{"id": 1, "dtype": "f32"}]}]})");
+  const auto reads = [](const std::string& attribute, const std::string& kind) {
+    const graph g =
+        read(R"({"graph": [{"kind": ")" + kind + R"(", "id": 3, "name": "a \"[inf, nan]\" -inf", "attrs": {)" +
+             attribute + R"(}, "inputs": [{"id": 0, "dtype": "f32"}],
+        "outputs": [{"id": 1, "dtype": "f32"}]}]})");
     EXPECT_EQ(g.ops().size(), 1u);
-    if (g.ops().empty()) return std::pair{0.0f, 0.0f};
+    if (g.ops().empty()) return op();
     EXPECT_EQ(g.ops()[0].name, "a \"[inf, nan]\" -inf");
-    return std::pair{std::get<float>(g.ops()[0].attr(Attr::min)), std::get<float>(g.ops()[0].attr(Attr::max))};
+    return g.ops()[0];
   };
-  EXPECT_EQ(limits("-inf", "inf"), std::pair(-INFINITY, INFINITY));
-  EXPECT_EQ(limits(" -Infinity", "Infinity"), std::pair(-INFINITY, INFINITY));
-  for (const char* nan : {"nan", "-nan", "NaN", "-NaN"}) EXPECT_TRUE(std::isnan(limits(nan, "1").first)) << nan;
+  for (const auto& [low, high] : {std::pair{"-inf", " inf"}, {" -Infinity", "Infinity"}}) {
+    const op clamp = reads(std::string(R"("min": {"type": "f32", "value":)") + low +
+                               R"(}, "max": {"type": "f32", "value":)" + high + "\n}",
+                           "Clamp");
+    EXPECT_EQ(clamp.attr(Attr::min), AttrValue(-INFINITY));
+    EXPECT_EQ(clamp.attr(Attr::max), AttrValue(INFINITY));
+  }
+  for (const char* nan : {"nan", "-nan", "NaN", "-NaN"}) {
+    const op elu = reads(std::string(R"("alpha": {"type": "f32", "value": )") + nan + "}", "LeakyReLU");
+    EXPECT_TRUE(std::isnan(std::get<float>(elu.attr(Attr::alpha)))) << nan;
+  }
 }
 
 TEST(json_read, attributes_about_the_run_that_dumped_are_left_out) {
