@@ -137,16 +137,19 @@ Dims strides_in_order_of(const logical_tensor& like, const Dims& dims) {
 }
 
 Problem in_memory_order(Problem problem) {
-  if (!problem.attrs.is(Attr::data_format, "NCX") || problem.attrs.has(Attr::spatial_axes)) return problem;
   const TensorDesc* main = main_tensor(problem);
-  if (!main || has_indices(problem) || !is_channels_last(main->dims, main->strides)) return problem;
-  const int rank = main->dims.size();
-  const bool product = is_convolution(problem.step);
+  if (!main || has_indices(problem) || problem.attrs.has(Attr::spatial_axes)) return problem;
+  const int rank = main->dims.size(), last = rank - 1;
+  const bool product = is_convolution(problem.step), named_second = problem.attrs.is(Attr::data_format, "NCX");
+  const bool second_lies_last = named_second && is_channels_last(main->dims, main->strides);
+  const bool last_is_one = !named_second && !product && rank >= kLeastRankOfImages && main->dims[last] == 1;
+  if (!second_lies_last && !last_is_one) return problem;
+  const int from = second_lies_last ? 1 : last, to = second_lies_last ? last : 1;
   const size_t images = product ? 1 : problem.in.size();  // weights and biases stay
   for (size_t k = 0; k < images; ++k)
-    if (problem.in[k].dims.size() == rank) problem.in[k] = moved(std::move(problem.in[k]), 1, rank - 1);
-  for (TensorDesc& desc : problem.out) desc = moved(std::move(desc), 1, rank - 1);
-  problem.attrs.set(Attr::data_format, std::string("NXC"));
+    if (problem.in[k].dims.size() == rank) problem.in[k] = moved(std::move(problem.in[k]), from, to);
+  for (TensorDesc& desc : problem.out) desc = moved(std::move(desc), from, to);
+  problem.attrs.set(Attr::data_format, std::string(second_lies_last ? "NXC" : "NCX"));
   return problem;
 }
 

@@ -239,5 +239,22 @@ TEST(fuse_loops, a_pooling_over_channels_last_in_memory_takes_the_loops_beside_i
   EXPECT_THAT(fused_groups(text), ElementsAre("Convolution 1", "Add 2 + MaxPool 3 + Multiply 4"));
 }
 
+/// A single channel lies beside the cells whatever names it.
+TEST(fuse_loops, a_pooling_of_one_channel_that_is_named_last_takes_the_loops_beside_it) {
+  const std::string windows = "strides=[1,2], kernel=[3,3], pads_begin=[1,1], pads_end=[1,1], data_format=";
+  for (const char* format : {"NXC", "NCX"}) {
+    const bool last = std::string_view(format) == "NXC";
+    const std::string cells = last ? "f32[2,6,7,1]" : "f32[2,1,6,7]", made = last ? "f32[2,6,4,1]" : "f32[2,1,6,4]";
+    const std::string text = str("%1 = Abs(%0: ", made, "); %2: ", cells, " = MaxPoolBackward(%9: ", cells, ", %1) {",
+                                 windows, format, "}; %3 = Multiply(%2, %8: ", cells, ")");
+    const Partition p = one_partition(final_graph_of(text));
+    Program program = lowered(p, ports_of(p));
+    fuse_loops(program, interpreter_joins);
+    ASSERT_EQ(program.steps.size(), 1u) << text;
+    EXPECT_TRUE(program.steps[0].problem.attrs.is(Attr::data_format, "NCX"));
+    EXPECT_EQ(program.steps[0].problem.out[0].dims, (Dims{2, 1, 6, 7}));
+  }
+}
+
 }  // namespace
 }  // namespace partita::test
