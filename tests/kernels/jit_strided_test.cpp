@@ -39,9 +39,12 @@ TEST(jit_strided, tiles_of_every_size_are_transposed) {
           SCOPED_TRACE(str(name_of(isa), " ", bytes, " bytes, ", a, " x ", b));
           Random random(static_cast<uint64_t>(a * 100 + b));
           check_transpose(isa, {bytes, a, b, (b + random.whole(0, 3)) * bytes, (a + random.whole(0, 3)) * bytes});
-          jit::TransposeShape sweep{bytes, a, b, b * bytes, (a + random.whole(0, 3)) * bytes};
-          sweep.sweeps = true;
-          check_transpose(isa, sweep);
+          jit::TransposeShape runs{bytes, a, b, (b + random.whole(0, 3)) * bytes, (a + random.whole(0, 3)) * bytes};
+          runs.writes_runs = true;
+          check_transpose(isa, runs);
+          runs.src_row = b * bytes;
+          runs.fetches_next = true;
+          check_transpose(isa, runs);
           if (HasFailure()) return;
         }
 }
@@ -79,9 +82,9 @@ TEST(jit_strided, short_innermost_axes_agree_with_the_interpreter) {
 TEST(jit_strided, streaming_transposes_write_the_same) {
   for (Isa isa : generated_isas())
     for (int bytes : {2, 4})
-      for (const bool sweeps : {false, true}) {
+      for (const bool runs : {false, true}) {
         jit::TransposeShape shape{bytes, 192 / bytes, 21, int64_t{21} * bytes, 256, true};
-        shape.sweeps = sweeps;
+        shape.writes_runs = shape.fetches_next = runs;
         check_transpose(isa, shape);
       }
 }

@@ -28,6 +28,9 @@ constexpr size_t kMaxOperands = 160;
 constexpr int64_t kTileLength = 128;  ///< elements of a row of a tile
 /// Of all tiles of a thread, where that allows kLeastRows; so many that sources are read in long runs.
 constexpr int64_t kTileBytes = 262144;
+/// Copies through the caches: so many times as far apart as those of the source, rows of the result are each in a page
+/// of its own while those of the source share some, and it pays to stay in one.
+constexpr int64_t kFarApart = 16;
 constexpr int64_t kLeastRows = 16, kMostRows = 512;
 
 int64_t byte_size(Dtype dtype) { return bits_of(dtype) / 8; }
@@ -237,9 +240,10 @@ class StridedLoop {
       shape.step = static_cast<int>(in_[0].other());
       if (in_[0].access == Access::direct)
         shape = {bytes, rows, length, in_[0].other() * bytes, out_[0].inner() * bytes};
+      shape.writes_runs = shape.step == 1 && shape.dst_row >= kFarApart * shape.src_row;
       in_[0].transpose[i][j] = std::make_shared<const TransposeKernel>(target_.isa, shape);
       shape.streaming = true;
-      shape.sweeps = shape.step == 1 && shape.src_row == shape.b * bytes;
+      shape.writes_runs = shape.fetches_next = shape.step == 1 && shape.src_row == shape.b * bytes;
       if (streams_) out_[0].transpose[i][j] = std::make_shared<const TransposeKernel>(target_.isa, shape);
     });
   }

@@ -23,9 +23,11 @@ constexpr int kFetched = 256;  ///< bytes ahead in a source row
 }  // namespace
 
 TransposeKernel::TransposeKernel(Isa isa, const TransposeShape& shape) : Emitter(isa), shape_(shape) {
-  if (shape.sweeps) {
-    mov(rdx, shape.a * shape.src_row);
-    add(rdx, rdi);
+  if (shape.writes_runs) {
+    if (shape.fetches_next) {
+      mov(rdx, shape.a * shape.src_row);
+      add(rdx, rdi);
+    }
     emit_all_columns(rdi, rsi, [&](int columns) { emit_column(columns); });
   } else {
     emit_all_rows([&](int rows) {
@@ -88,7 +90,7 @@ void TransposeKernel::emit_column(int count) {
   mov(r10, rdi);
   mov(r11, rsi);
   emit_all_rows([&](int rows) {
-    fetch(rows, count);
+    if (shape_.fetches_next) fetch(rows, count);
     emit_block(rows, count);
     add(r10, static_cast<uint32_t>(rows * shape_.src_row));
     add(r11, rows * shape_.bytes);
@@ -122,7 +124,7 @@ void TransposeKernel::emit_block(int a, int b) {
 
 void TransposeKernel::load_row(int number, int row, int b) {
   const Xbyak::RegExp from = r10 + static_cast<int>(row * shape_.src_row);
-  if (shape_.streaming && !shape_.sweeps) prefetcht1(ptr[from + kFetched]);
+  if (shape_.streaming && !shape_.writes_runs) prefetcht1(ptr[from + kFetched]);
   shape_.step == 1 ? load_bytes(vec(number), shape_.bytes, from, b) : load_apart(vec(number), from, shape_.step, b);
 }
 

@@ -17,9 +17,10 @@ struct TransposeShape {
   /// Whole vectors of 2- and 4-byte elements go past the caches; they start at whole lines, and the caller fences.
   bool streaming = false;
   int step = 1;  ///< not 1: elements have 4 bytes
-  /// Source rows follow each other, and so do tiles: destination rows are written in runs, and of the source what lies
-  /// behind the tile is fetched.
-  bool sweeps = false;
+  /// Destination rows are written in runs, instead of source rows read in runs.
+  bool writes_runs = false;
+  /// With `writes_runs`: source rows follow each other, and so do tiles; what lies behind the tile is fetched.
+  bool fetches_next = false;
 };
 
 class TransposeKernel : private Emitter {
