@@ -128,19 +128,40 @@ Status lower_static(Lowering& l) {
   return {};
 }
 
+/// Zero points of 4 bits as bytes, in the same order: one for many elements begins in the middle of a byte, where loops
+/// have no generated code.
+Factor in_bytes(Lowering& l, int port) {
+  const TensorDesc packed = l.input(port);
+  TensorDesc bytes = packed;
+  bytes.dtype = packed.dtype == Dtype::u4 ? Dtype::u8 : Dtype::s8;
+  bytes.offset = 0;
+  int64_t extent = 1;
+  for (int d = 0; d < bytes.dims.size(); ++d) extent += (bytes.dims[d] - 1) * bytes.strides[d];
+  const int made = l.add_temporary(bytes.dtype, {extent});
+  LoopStep loop;
+  loop.store(bytes, made, loop.load(packed, l.input_buffer(port)));
+  l.add_step(loop.take());
+  return {bytes, made, false, 0};
+}
+
 /// Scales and zero points are tensors: of one element, 1-D along the axis, or one element a group.
 Status lower_dynamic(Lowering& l) {
   const TensorDesc src = l.input(0), dst = l.output(0);
   const Attrs& a = l.op->attrs;
   const int rank = dst.dims.size();
   auto factor = [&](int port, const GroupedSpace* grouped) -> Factor {
-    const TensorDesc desc = l.input(port);
-    if (grouped && desc.dims.size() == rank) return {grouped->by_group(desc), l.input_buffer(port), false, 0};
-    if (elements(desc.dims) == 1) {
+    Factor f{l.input(port), l.input_buffer(port), false, 0};
+    const int64_t entries = elements(f.desc.dims);
+    if (bits_of(f.desc.dtype) < 8 && entries > 1 && entries < elements(src.dims)) f = in_bytes(l, port);
+    if (grouped && f.desc.dims.size() == rank) {
+      f.desc = grouped->by_group(f.desc);
+    } else if (entries == 1) {
       const Dims& space = grouped ? grouped->dims() : dst.dims;
-      return {{desc.dtype, space, Dims(space.size(), 0), desc.offset}, l.input_buffer(port), false, 0};
+      f.desc = {f.desc.dtype, space, Dims(space.size(), 0), f.desc.offset};
+    } else {
+      f.desc = spread_along(f.desc, dst.dims, *normal_axis(a.i64(Attr::axis), rank));
     }
-    return {spread_along(desc, dst.dims, *normal_axis(a.i64(Attr::axis), rank)), l.input_buffer(port), false, 0};
+    return f;
   };
   if (a.is(Attr::qtype, "per_group")) {
     const Dims group = a.dims(Attr::group_shape);

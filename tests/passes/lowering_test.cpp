@@ -105,6 +105,24 @@ TEST(lower, dequantizes_blocks_of_four_bit_numbers) {
       {{0, {1, 4}}, {3, {1, 4}}});
 }
 
+/// In whatever order they lie: no interpreter has to find half bytes.
+TEST(lower, zero_points_of_four_bits_that_many_elements_share_become_bytes) {
+  for (const char* type : {"s4", "u4"}) {
+    const std::string shared = str("%3: f32[4,6] = DynamicDequantize(%0: ", type, "[4,6], %1: f32[4,3], %2: ", type,
+                                   "[4,3]) {qtype=per_group, group_shape=[1,2]}");
+    expect_reference(shared);
+    expect_reference(shared, {{2, {1, 4}}});
+    expect_reference(shared, {{2, {7, 2}}});
+    const Partition p = one_partition(final_graph_of(shared));
+    const Program program = lowered(p, ports_of(p));
+    ASSERT_EQ(program.steps.size(), 2u);
+    EXPECT_EQ(bits_of(program.steps[1].problem.in[2].dtype), 8);
+    const Partition single = one_partition(
+        final_graph_of(str("%3: f32[4,6] = DynamicDequantize(%0: ", type, "[4,6], %1: f32[1], %2: ", type, "[1]) {}")));
+    EXPECT_EQ(lowered(single, ports_of(single)).steps.size(), 1u);
+  }
+}
+
 TEST(lower, quantizes_by_factors_that_arrive_as_tensors) {
   expect_reference("%3: u8[2,3] = DynamicQuantize(%0: f32[2,3], %1: f32[3], %2: s32[3]) {qtype=per_channel, axis=1}");
   expect_reference("%2: s8[2,3] = DynamicQuantize(%0: f32[2,3], %1: f32[1]) {qtype=per_tensor}");
