@@ -2,6 +2,7 @@
 // Names, printing and building of expressions.
 #include "kernels/expr.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -26,6 +27,8 @@ constexpr ExprOpInfo kInfo[] = {
     {ExprOp::skeleton, "skeleton", 0},
     {ExprOp::constant, "constant", 0},
     {ExprOp::index_s32, "index", 0},
+    {ExprOp::pair_s32, "pair_s32", 2},
+    {ExprOp::uniform, "uniform", 2},
     {ExprOp::add, "add", 2},
     {ExprOp::sub, "sub", 2},
     {ExprOp::mul, "mul", 2},
@@ -87,6 +90,10 @@ int operand_count(ExprOp op) { return info(op).operands; }
 
 std::string_view name_of(ExprOp op) { return info(op).name; }
 
+bool counts(const Expr& expr, int operand) {
+  return std::ranges::any_of(expr.code, [&](const Instr& in) { return in.op == ExprOp::uniform && in.imm == operand; });
+}
+
 Fold fold_of(ExprOp op) {
   switch (op) {
     case ExprOp::fold_sum: return Fold::sum;
@@ -112,7 +119,7 @@ std::string text_of(const Expr& expr) {
     const Instr& in = expr.code[i];
     if (i > 0) text += "; ";
     text += writes(in.op) ? str(name_of(in.op), " out", in.imm) : str("%", i, " = ", name_of(in.op));
-    if (in.op == ExprOp::load) text += str(" in", in.imm);
+    if (reads_operand(in.op)) text += str(" in", in.imm);
     if (in.op == ExprOp::constant) text += " " + text_of(in.value);
     if (in.op == ExprOp::index_s32) text += str(" axis ", in.imm);
     if (is_narrow_function(in)) text += " narrow";

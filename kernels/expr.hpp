@@ -16,6 +16,8 @@ enum class ExprOp : uint8_t {
   skeleton,  ///< the value the skeleton computed (back) or read (front)
   constant,  ///< the f32 in `value`
   index_s32, ///< coordinate along axis imm of the loop's space
+  pair_s32,  ///< the 64-bit integer with the words a (low) and b, which all elements share; only `uniform` reads it
+  uniform,   ///< random f32 in [0, 1) of the element that Problem::in[imm] numbers; seed a and offset b are pairs
   add, sub, mul, div, max, min,  ///< max/min: NaN in either gives NaN
   neg, abs, square, sqrt, reciprocal, exp, log, tanh, erf, round, floor, sigmoid,
   expm1,     ///< exp(a) - 1
@@ -51,6 +53,13 @@ inline double folded(Fold fold, double a, double b) {
     default: return a + b;
   }
 }
+/// Whether the instruction reads Problem::in[imm]: what lies there, or, `uniform`, where that is. An operand of numbers
+/// has no memory: its elements have one byte (u8), and their addresses are the numbers, of 64 bits. So strides number
+/// elements in any order, and whatever moves operands moves numbers. Where its offset is a multiple of four, so is the
+/// address it is given.
+inline bool reads_operand(ExprOp op) { return op == ExprOp::load || op == ExprOp::uniform; }
+/// Whether the value depends on where the element is.
+inline bool reads_place(ExprOp op) { return op == ExprOp::index_s32 || op == ExprOp::uniform; }
 /// Whether the instruction writes an output.
 inline bool writes(ExprOp op) { return op == ExprOp::store || fold_of(op) != Fold::none; }
 
@@ -74,6 +83,8 @@ struct Expr {
 /// Number of operands (a, b, c) the instruction reads.
 int operand_count(ExprOp op);
 std::string_view name_of(ExprOp op);
+/// Whether the expression reads the numbers that the operand's addresses are.
+bool counts(const Expr& expr, int operand);
 /// "%0 = load in0; %1 = constant 0; %2 = max %0 %1; store out0 %2"
 std::string text_of(const Expr& expr);
 

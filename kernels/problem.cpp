@@ -72,6 +72,7 @@ bool makes_integer(const Instr& in, const Problem& problem) {
   switch (in.op) {
     case ExprOp::load: return problem.in[static_cast<size_t>(in.imm)].dtype == Dtype::s32;
     case ExprOp::index_s32:
+    case ExprOp::pair_s32:
     case ExprOp::add_s32:
     case ExprOp::sub_s32:
     case ExprOp::mul_s32:

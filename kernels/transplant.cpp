@@ -14,6 +14,8 @@ std::vector<ExprBuilder::Value> Transplant::run() {
     if (in.op == ExprOp::load) {
       const int to = in_map[static_cast<size_t>(in.imm)];
       value[i] = to < 0 ? replacement[static_cast<size_t>(in.imm)] : builder_.load(to);
+    } else if (in.op == ExprOp::uniform) {
+      value[i] = builder_.apply(in.op, a, b, 0, in_map[static_cast<size_t>(in.imm)]);
     } else if (writes(in.op)) {
       value[i] = a;
       const int to = out_map[static_cast<size_t>(in.imm)];
@@ -30,7 +32,7 @@ std::vector<ExprBuilder::Value> Transplant::run() {
 }
 
 bool loads(const Expr& expr, int operand) {
-  return std::ranges::any_of(expr.code, [&](const Instr& in) { return in.op == ExprOp::load && in.imm == operand; });
+  return std::ranges::any_of(expr.code, [&](const Instr& in) { return reads_operand(in.op) && in.imm == operand; });
 }
 
 Expr without_unused(const Expr& back) {

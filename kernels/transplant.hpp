@@ -27,7 +27,7 @@ class Transplant {
   ExprBuilder builder_;
 };
 
-/// Whether the expression loads the operand.
+/// Whether the expression reads the operand.
 bool loads(const Expr& expr, int operand);
 /// The same instructions without those that no store and no fold needs.
 Expr without_unused(const Expr& back);

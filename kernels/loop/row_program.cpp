@@ -9,6 +9,7 @@
 
 #include "kernels/loop/activations.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/philox.hpp"
 
 namespace partita {
 namespace {
@@ -88,6 +89,8 @@ void compute(const Instr& in, int64_t n, const float* a, const float* b, const f
     case ExprOp::skeleton:
     case ExprOp::constant:
     case ExprOp::index_s32:
+    case ExprOp::pair_s32:
+    case ExprOp::uniform:
     case ExprOp::cast:
     case ExprOp::fold_sum:
     case ExprOp::fold_max:
@@ -143,6 +146,23 @@ void RowProgram::load(const Instr& in, const RunArgs& args, const Dims& at, int6
   for (int64_t i = 0; i < n; ++i) load_floats(data, desc.dtype, first + i * step, 1, to + i);
 }
 
+/// `work`: the lanes of the instructions, of which pairs have none of their own.
+void RowProgram::draw(const Instr& in, const RunArgs& args, const Dims& at, int64_t n, const float* work,
+                      float* to) const {
+  const TensorDesc& desc = in_[static_cast<size_t>(in.imm)];
+  const auto start = static_cast<int64_t>(reinterpret_cast<uintptr_t>(args.in[static_cast<size_t>(in.imm)]));
+  const int64_t first = start + element_at(desc, at), step = rank_ == 0 ? 0 : desc.strides.back();
+  const auto whole = [&](const Instr& pair, int64_t i) {
+    const auto word = [&](uint16_t value) { return std::bit_cast<uint32_t>(work[value * kRun + i]); };
+    return static_cast<int64_t>(uint64_t{word(pair.b)} << 32 | word(pair.a));
+  };
+  each(n, to, [&](int64_t i) {
+    const int64_t number = first + i * step;
+    const auto words = dropout_words(whole(expr_.code[in.a], i), whole(expr_.code[in.b], i), number >> 2);
+    return unit_float(words[static_cast<size_t>(number & 3)]);
+  });
+}
+
 void RowProgram::store(const Instr& in, const RunArgs& args, const Dims& at, int64_t n, const float* from) const {
   const TensorDesc& desc = out_[static_cast<size_t>(in.imm)];
   void* data = args.out[static_cast<size_t>(in.imm)];
@@ -185,6 +205,8 @@ void RowProgram::run(float* work, const RunArgs& args, const Dims& at, int64_t n
       case ExprOp::skeleton: std::memcpy(to, skeleton, static_cast<size_t>(n) * sizeof(float)); break;
       case ExprOp::constant: std::fill(to, to + n, in.value); break;
       case ExprOp::cast: cast(static_cast<Dtype>(in.imm), n, lane(in.a), to); break;
+      case ExprOp::pair_s32: break;
+      case ExprOp::uniform: draw(in, args, at, n, work, to); break;
       case ExprOp::index_s32: {
         const int64_t start = at[in.imm], step = in.imm == rank_ - 1 ? 1 : 0;
         each(n, to, [&](int64_t k) { return as_lane(static_cast<int32_t>(start + k * step)); });

@@ -28,6 +28,7 @@ class RowProgram {
 
  private:
   void load(const Instr& in, const RunArgs& args, const Dims& at, int64_t n, float* to) const;
+  void draw(const Instr& in, const RunArgs& args, const Dims& at, int64_t n, const float* work, float* to) const;
   void store(const Instr& in, const RunArgs& args, const Dims& at, int64_t n, const float* from) const;
   void fold(const Instr& in, const RunArgs& args, const Dims& at, int64_t n, const float* from) const;
 

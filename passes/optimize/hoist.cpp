@@ -73,7 +73,7 @@ class Hoist {
     int computed = 0;
     for (size_t i = 0; i < code_.size(); ++i) {
       if (!parts[i]) continue;
-      if (code_[i].op == ExprOp::index_s32) return false;
+      if (reads_place(code_[i].op)) return false;
       const bool moves = code_[i].op == ExprOp::load || code_[i].op == ExprOp::constant ||
                          code_[i].op == ExprOp::to_f32 || code_[i].op == ExprOp::cast;
       computed += moves ? 0 : 1;

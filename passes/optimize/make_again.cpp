@@ -19,7 +19,7 @@ bool is_quick(const Problem& p) {
   return g.kernel == g.strides;
 }
 
-/// Without operands behind the ports that no expression loads.
+/// Without operands behind the ports that no expression reads.
 void drop_operands(Step& step) {
   Problem& p = step.problem;
   const auto ports = static_cast<size_t>(p.in_ports());
@@ -29,7 +29,7 @@ void drop_operands(Step& step) {
     p.in.erase(p.in.begin() + static_cast<long>(k));
     for (Expr* e : {&p.front, &p.back})
       for (Instr& in : e->code)
-        if (in.op == ExprOp::load && static_cast<size_t>(in.imm) > k) --in.imm;
+        if (reads_operand(in.op) && static_cast<size_t>(in.imm) > k) --in.imm;
   }
 }
 

@@ -9,6 +9,7 @@
 #include "kernels/loop/interpreter.hpp"
 #include "kernels/ref/reference.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/philox.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"
 #include "tests/support/activations.hpp"
@@ -94,6 +95,19 @@ Number evaluate(const Instr& in, const Number& a, const Number& b, const Number&
   }
 }
 
+/// The random number of the place, whose number is where the operand has it.
+float drawn(const Problem& p, const Instr& in, const Dims& at, const Buffer& numbers,
+            const std::vector<Number>& value) {
+  const auto wide = [&](const Instr& pair) {
+    const auto word = [&](uint16_t k) { return static_cast<uint32_t>(value[k].whole); };
+    return static_cast<int64_t>(uint64_t{word(pair.b)} << 32 | word(pair.a));
+  };
+  const auto number = static_cast<int64_t>(
+      reinterpret_cast<uintptr_t>(numbers.bytes.data() + place_of(p.in[static_cast<size_t>(in.imm)], at)));
+  const auto words = dropout_words(wide(p.back.code[in.a]), wide(p.back.code[in.b]), number / 4);
+  return unit_float(words[static_cast<size_t>(number % 4)]);
+}
+
 /// Evaluates the loop at one place.
 void evaluate_at(const Problem& p, const Dims& at, const std::vector<Buffer>& in, std::vector<Buffer>& out) {
   std::vector<Number> value(p.back.code.size());
@@ -114,6 +128,8 @@ void evaluate_at(const Problem& p, const Dims& at, const std::vector<Buffer>& in
     } else if (i.op == ExprOp::index_s32) {
       made.whole = static_cast<int32_t>(at[i.imm]);
       integer = true;
+    } else if (i.op == ExprOp::uniform) {
+      made.real = drawn(p, i, at, in[static_cast<size_t>(i.imm)], value);
     } else {
       made = evaluate(i, value[i.a], value[i.b], value[i.c]);
       integer = i.op == ExprOp::to_s32 || (i.op >= ExprOp::add_s32 && i.op <= ExprOp::min_s32);
@@ -164,6 +180,13 @@ Problem random_loop(Random& random) {
   auto of = [&](const std::vector<Value>& list) {
     return list[static_cast<size_t>(random.whole(0, static_cast<int64_t>(list.size()) - 1))];
   };
+  if (random.coin()) {
+    p.in.push_back(operand(Dtype::u8, space, random));
+    const auto word = [&] { return b.apply(ExprOp::to_s32, b.constant(static_cast<float>(random.real(-3e9, 3e9)))); };
+    const auto pair = [&] { return b.apply(ExprOp::pair_s32, word(), word()); };
+    const Value seed = pair(), offset = pair();
+    reals.push_back(b.apply(ExprOp::uniform, seed, offset, 0, static_cast<int32_t>(p.in.size()) - 1));
+  }
   for (int64_t n = random.whole(1, 12); n > 0; --n) {
     const auto op = static_cast<ExprOp>(random.whole(static_cast<int>(ExprOp::add), static_cast<int>(ExprOp::cast)));
     const bool from_whole = (op >= ExprOp::add_s32 && op <= ExprOp::ge_s32) || op == ExprOp::to_f32;
@@ -263,10 +286,9 @@ TEST(loop_interpreter, computes_what_each_instruction_says) {
 }
 
 TEST(loop_interpreter, transcendental_instructions_are_accurate) {
-  for (ExprOp op :
-       {ExprOp::exp, ExprOp::log, ExprOp::tanh, ExprOp::erf, ExprOp::sigmoid, ExprOp::softplus, ExprOp::pow,
-        ExprOp::expm1, ExprOp::gelu_erf, ExprOp::gelu_tanh, ExprOp::mish, ExprOp::gelu_erf_slope,
-        ExprOp::gelu_tanh_slope, ExprOp::mish_slope}) {
+  for (ExprOp op : {ExprOp::exp, ExprOp::log, ExprOp::tanh, ExprOp::erf, ExprOp::sigmoid, ExprOp::softplus, ExprOp::pow,
+                    ExprOp::expm1, ExprOp::gelu_erf, ExprOp::gelu_tanh, ExprOp::mish, ExprOp::gelu_erf_slope,
+                    ExprOp::gelu_tanh_slope, ExprOp::mish_slope}) {
     SCOPED_TRACE(name_of(op));
     Random random(static_cast<uint64_t>(op));
     Problem p = problem_for(StepKind::loop, OpKind::Wildcard);
@@ -290,7 +312,7 @@ TEST(collapse, changes_no_result) {
   for (uint64_t seed = 1; seed <= 500; ++seed) {
     Random random(seed);
     const Problem p = random_loop(random), less = collapsed(p);
-    SCOPED_TRACE(str("seed ", seed, ": ", text_of(p), " -> ", text_of(less)));
+    SCOPED_TRACE(str("seed ", seed, ": ", text_of(p), " -> ", text_of(less), " ", text_of(p.back)));
     EXPECT_EQ(elements(less.out[0].dims), elements(p.out[0].dims));
     collapsed_loops += less.out[0].dims.size() < p.out[0].dims.size();
     std::vector<Buffer> in;

@@ -35,6 +35,7 @@ void random_expression(Problem& p, Random& random) {
     const Value loaded = b.load(static_cast<int>(k));
     inputs.push_back(p.in[k].dtype == Dtype::s32 ? b.apply(ExprOp::to_f32, loaded) : loaded);
   }
+  if (random.whole(0, 3) == 0) inputs.push_back(drawn(p, random));
   values = inputs;
   auto any = [&](const std::vector<Value>& from) {
     return from[static_cast<size_t>(random.whole(0, static_cast<int64_t>(from.size()) - 1))];
@@ -162,6 +163,19 @@ TensorDesc folded_desc(const Dims& space, const std::vector<bool>& kept) {
   return desc;
 }
 
+ExprBuilder::Value drawn(Problem& loop, Random& random) {
+  const Dims& space = loop.out[0].dims;
+  // Memory of whole quads begins with one, for it ends with a page.
+  TensorDesc numbers = random.coin() ? dense_desc(Dtype::u8, space) : scattered_desc(Dtype::u8, space, random);
+  if (elements(space) % 4 != 0 || !is_dense(numbers.dims, numbers.strides)) numbers.offset = 4 * numbers.offset + 1;
+  loop.in.push_back(numbers);
+  ExprBuilder b(loop.back);
+  const auto word = [&] { return b.apply(ExprOp::to_s32, b.constant(static_cast<float>(random.real(-3e9, 3e9)))); };
+  const auto pair = [&] { return b.apply(ExprOp::pair_s32, word(), word()); };
+  const auto seed = pair(), offset = pair();
+  return b.apply(ExprOp::uniform, seed, offset, 0, static_cast<int32_t>(loop.in.size()) - 1);
+}
+
 Problem random_loop(Random& random) {
   Dims space;
   const int64_t rank = random.whole(1, 4);
@@ -207,6 +221,7 @@ Problem random_strided_loop(Random& random) {
   for (size_t k = 1; k < values.size(); ++k) sum = b.add(sum, b.mul(values[k], b.constant(0.5f)));
   if (random.whole(0, 3) == 0)
     sum = b.add(sum, b.apply(ExprOp::to_f32, b.index(static_cast<int>(random.whole(0, space.size() - 1)))));
+  if (random.whole(0, 3) == 0) sum = b.add(sum, drawn(p, random));
   const bool copy = random.whole(0, 3) == 0;
   for (size_t k = 0; k < p.out.size(); ++k) b.store(static_cast<int>(k), copy || k == 1 ? values[0] : sum);
   return p;

@@ -10,12 +10,15 @@
 namespace partita::test {
 
 /// Random expressions over operands of many types, dense or repeated along axes. Comparisons look at inputs alone, so
-/// that no rounding can turn them.
+/// that no rounding can turn them. One in four draws random numbers.
 Problem random_loop(Random& random);
 
 /// Operands and results that lie in any order in memory, with gaps or repeated; copies and weighted sums, whose results
 /// are the same to the bit whoever computes them.
 Problem random_strided_loop(Random& random);
+
+/// Adds an operand that numbers elements, and draws their random numbers.
+ExprBuilder::Value drawn(Problem& loop, Random& random);
 
 /// A dense f32 tensor over the axes of the space that are kept, repeated along the others.
 TensorDesc folded_desc(const Dims& space, const std::vector<bool>& kept);

@@ -24,6 +24,12 @@ bool takes_four_lanes(const Lane& lane) {
   return lane.number && (lane.op == div || lane.op == sqrt);
 }
 
+/// Made for each vector anew, whatever it reads.
+bool moves_on(LaneOp op) {
+  using enum LaneOp;
+  return op == store || op == skeleton || op == index || op == number;
+}
+
 Xbyak::Xmm four_lanes(const Xbyak::Xmm& v) { return Xbyak::Xmm(v.getIdx()); }
 
 }  // namespace
@@ -85,7 +91,7 @@ void Body::find_row_values(const std::function<bool(int)>& repeats) {
   of_row_.assign(code_.size(), false);
   for (size_t i = 0; i < code_.size(); ++i) {
     const Lane& lane = code_[i];
-    if (lane.op == LaneOp::store || lane.op == LaneOp::skeleton || lane.op == LaneOp::index) continue;
+    if (moves_on(lane.op)) continue;
     bool same = lane.op != LaneOp::load || repeats(lane.imm);
     for (int k = 0; k < lane_operands(lane.op); ++k) same = same && of_row_[operands_of(lane)[static_cast<size_t>(k)]];
     of_row_[i] = same;
@@ -224,6 +230,8 @@ void Body::make(size_t i, Xbyak::Xmm dst, const Xbyak::Xmm (&in)[3], const BodyH
     hooks.skeleton(dst);
   else if (lane.op == LaneOp::index)
     hooks.index(dst, lane.imm);
+  else if (lane.op == LaneOp::number)
+    hooks.number(dst, lane.imm);
   else if (selects_or_zero(lane)) {
     if (i == 0 || !is_condition(i - 1)) e_.take_condition(in[0]);
     e_.select_or_zero(dst, in[1]);

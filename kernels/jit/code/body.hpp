@@ -15,6 +15,7 @@ struct BodyHooks {
   std::function<void(Xbyak::Xmm value, const Lane& store)> store;
   std::function<void(Xbyak::Xmm dst)> skeleton;
   std::function<void(Xbyak::Xmm dst, int axis)> index;
+  std::function<void(Xbyak::Xmm dst, int operand)> number;
 };
 
 /// Registers and slots that a body may use.

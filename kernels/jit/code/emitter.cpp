@@ -9,6 +9,7 @@
 #include "kernels/jit/code/predicates.hpp"
 #include "kernels/jit/code/vector_pieces.hpp"
 #include "src/base/perf_map.hpp"
+#include "src/base/philox.hpp"
 
 namespace partita::jit {
 namespace {
@@ -44,6 +45,7 @@ bool emit_pair(Emitter& e, LaneOp op, const Xmm& dst, const Xmm& a, const Xbyak:
     case LaneOp::imul: return e.vpmulld(dst, a, b), true;
     case LaneOp::imax: return e.vpmaxsd(dst, a, b), true;
     case LaneOp::imin: return e.vpminsd(dst, a, b), true;
+    case LaneOp::iadd64: return e.vpaddq(dst, a, b), true;
     default: return false;
   }
 }
@@ -132,7 +134,8 @@ bool Emitter::takes_memory(const Lane& lane, int k) const {
     case LaneOp::sub:
     case LaneOp::div:
     case LaneOp::andnot:
-    case LaneOp::isub: return k == 1;
+    case LaneOp::isub:
+    case LaneOp::philox: return k == 1;
     case LaneOp::max:
     case LaneOp::min: return k == 1 && !lane.flag;
     case LaneOp::gt:
@@ -152,6 +155,7 @@ void Emitter::compute(const Lane& lane, Xmm dst, const Xmm (&in)[3], int k, cons
     case LaneOp::ge:
     case LaneOp::eq: return vcmpps(dst, a, memory, predicate_of(lane.op));
     case LaneOp::igt: return vpcmpgtd(dst, a, memory);
+    case LaneOp::philox: return philox_round(dst, a, memory);
     case LaneOp::select: return vblendvps(dst, in[2], memory, a);
     default: break;
   }
@@ -174,6 +178,26 @@ void Emitter::lookup(Xmm dst, Xmm a, const std::vector<int32_t>& table) {
   vmovups(picked, pattern(first));
   if (dst == a) return vpermi2ps(dst, picked, pattern(rest));
   vpermt2ps(dst, a, pattern(rest));
+}
+
+/// Words 0 and 2 of the counters are multiplied; the products' upper words, with words 1 and 3, and the key become
+/// words 0 and 2 of the next ones, crosswise, the lower words 1 and 3.
+void Emitter::philox_round(Xmm dst, Xmm counter, const Xbyak::Operand& key) {
+  constexpr uint8_t kBackwards = 0x1b, kXor = 0x96;
+  std::vector<int32_t> multipliers;
+  for (int i = 0; i < lanes(); ++i) multipliers.push_back(static_cast<int32_t>(kPhiloxMultipliers[(i / 2) % 2]));
+  const Xmm products = scratch(0);
+  vpmuludq(products, counter, pattern(multipliers));
+  vpshufd(products, products, kBackwards);
+  const Xmm odd = dst.getIdx() == key.getIdx() && key.isREG() ? scratch(1) : dst;
+  vpsrlq(odd, counter, 32);
+  if (wide_) {
+    vpternlogd(odd, products, key, kXor);
+    if (odd.getIdx() != dst.getIdx()) vmovdqa32(dst, odd);
+    return;
+  }
+  vpxor(products, products, key);
+  vpxor(dst, odd, products);
 }
 
 void Emitter::rectify(Xmm dst, Xmm a) {
@@ -219,6 +243,10 @@ void Emitter::compute(const Lane& lane, Xmm dst, Xmm a, Xmm b, Xmm c) {
     case LaneOp::shl: return vpslld(dst, a, imm);
     case LaneOp::shr: return vpsrld(dst, a, imm);
     case LaneOp::sra: return vpsrad(dst, a, imm);
+    case LaneOp::shr64: return vpsrlq(dst, a, imm);
+    case LaneOp::philox: return philox_round(dst, a, b);
+    case LaneOp::word: return vpermilps(dst, a, b);
+    case LaneOp::lane_number: return vmovups(dst, ptr[rip + lane_numbers()]);
     case LaneOp::to_int: return vcvtps2dq(dst, a);
     case LaneOp::to_float: return vcvtdq2ps(dst, a);
     case LaneOp::cast: return cast(dst, a, static_cast<Dtype>(lane.imm));
@@ -250,11 +278,13 @@ void Emitter::compute(const Lane& lane, Xmm dst, Xmm a, Xmm b, Xmm c) {
     case LaneOp::imul:
     case LaneOp::imax:
     case LaneOp::imin:
+    case LaneOp::iadd64:
     case LaneOp::load:
     case LaneOp::store:
     case LaneOp::skeleton:
     case LaneOp::constant:
-    case LaneOp::index: return;
+    case LaneOp::index:
+    case LaneOp::number: return;
   }
 }
 

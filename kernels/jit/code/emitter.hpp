@@ -56,7 +56,8 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   void select_or_zero(Xbyak::Xmm dst, Xbyak::Xmm yes);
   /// AVX-512: the mask of lanes of ones.
   void take_condition(Xbyak::Xmm mask) { vpmovd2m(k2, mask); }
-  /// dst = op of a, b, c (registers). Not for load, store, skeleton, constant, index.
+  /// dst = op of a, b, c (registers). Not for load, store, skeleton, constant, index, number.
+  /// A round of random numbers uses scratch 0 and 1.
   void compute(const Lane& lane, Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, Xbyak::Xmm c);
   /// Whether operand `k` of the operation may come from memory.
   bool takes_memory(const Lane& lane, int k) const;
@@ -153,6 +154,7 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   void fold_inside_quarters(Xbyak::Xmm dst, Xbyak::Xmm a, Fold fold);
   void keep_lanes(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm others, int count);
   void compare(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, uint8_t predicate);
+  void philox_round(Xbyak::Xmm dst, Xbyak::Xmm counter, const Xbyak::Operand& key);
   void lookup(Xbyak::Xmm dst, Xbyak::Xmm a, const std::vector<int32_t>& table);
   void rectify(Xbyak::Xmm dst, Xbyak::Xmm a);
   void cast(Xbyak::Xmm dst, Xbyak::Xmm a, Dtype dtype);

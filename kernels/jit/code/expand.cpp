@@ -8,6 +8,7 @@
 
 #include "kernels/jit/code/emitter.hpp"
 #include "kernels/jit/code/vector_math.hpp"
+#include "kernels/jit/code/vector_random.hpp"
 #include "kernels/narrow_results.hpp"
 #include "kernels/needless_casts.hpp"
 
@@ -61,6 +62,8 @@ class Expander {
       case ExprOp::skeleton: return b_.op(LaneOp::skeleton, 0);
       case ExprOp::constant: return b_.constant(in.value);
       case ExprOp::index_s32: return integer(i, b_.op(LaneOp::index, 0, 0, 0, in.imm));
+      case ExprOp::pair_s32: return a;
+      case ExprOp::uniform: return uniform(in);
       case ExprOp::add: return b_.add(a, b);
       case ExprOp::sub: return b_.sub(a, b);
       case ExprOp::mul: return b_.mul(a, b);
@@ -103,6 +106,11 @@ class Expander {
       case ExprOp::cast: return static_cast<Dtype>(in.imm) == Dtype::f32 ? a : b_.op(LaneOp::cast, a, 0, 0, in.imm);
     }
     return 0;
+  }
+
+  Value uniform(const Instr& in) {
+    const auto words = [&](uint16_t pair) { return Words{value_[expr_.code[pair].a], value_[expr_.code[pair].b]}; };
+    return uniform_of(b_, in.imm, problem_.in[static_cast<size_t>(in.imm)], words(in.a), words(in.b));
   }
 
   Value integer(size_t i, Value v) {
@@ -168,10 +176,12 @@ class Expander {
 
 }  // namespace
 
-const char* refuse_expansion(const Expr& expr, const Problem&) {
+const char* refuse_expansion(const Expr& expr, const Problem& problem) {
   for (const Instr& in : expr.code) {
     if (in.op == ExprOp::cast && !Emitter::casts(static_cast<Dtype>(in.imm)))
       return "an inner value has a type without generated rounding";
+    if (in.op != ExprOp::uniform) continue;
+    if (const char* reason = refuse_numbers(problem.in[static_cast<size_t>(in.imm)])) return reason;
   }
   return nullptr;
 }

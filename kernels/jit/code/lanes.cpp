@@ -15,7 +15,9 @@ int lane_operands(LaneOp op) {
     case load:
     case skeleton:
     case constant:
-    case index: return 0;
+    case index:
+    case number:
+    case lane_number: return 0;
     case store:
     case sqrt:
     case round:
@@ -23,6 +25,7 @@ int lane_operands(LaneOp op) {
     case shl:
     case shr:
     case sra:
+    case shr64:
     case to_int:
     case to_float:
     case cast:
@@ -53,6 +56,9 @@ int lane_operands(LaneOp op) {
     case imax:
     case imin:
     case igt:
+    case iadd64:
+    case philox:
+    case word:
     case scale:
     case keep:
     case halves:

@@ -11,11 +11,13 @@
 namespace partita::jit {
 
 enum class LaneOp : uint8_t {
-  load,      ///< operand `imm` of the loop, converted to f32 (s32 operands stay integers)
-  store,     ///< a to output `imm`, converted to its type; a is an integer where `flag` is set
-  skeleton,  ///< the value the skeleton computed
-  constant,  ///< `imm` as bits in every lane
-  index,     ///< s32 coordinate along axis `imm` of the loop's space
+  load,         ///< operand `imm` of the loop, converted to f32 (s32 operands stay integers)
+  store,        ///< a to output `imm`, converted to its type; a is an integer where `flag` is set
+  skeleton,     ///< the value the skeleton computed
+  constant,     ///< `imm` as bits in every lane
+  index,        ///< s32 coordinate along axis `imm` of the loop's space
+  number,       ///< 64 bits, then 64 zeros: the number of the vector's first element, which is operand `imm`'s address
+  lane_number,  ///< 0, 1, 2, ..
   add,
   sub,
   mul,
@@ -45,6 +47,10 @@ enum class LaneOp : uint8_t {
   shl,
   shr,
   sra,              ///< integer shifts of a by `imm` bits; shr fills with zeros
+  iadd64,           ///< of pairs of lanes
+  shr64,            ///< the same of pairs; fills with zeros
+  philox,           ///< one round: counters a, keys in lanes 0 and 2 of each quarter of b
+  word,             ///< of each quarter of a: number b modulo 4
   to_int,           ///< f32 to s32, round to nearest even; out of range gives 0x80000000
   to_float,         ///< s32 to f32
   cast,             ///< a rounded to the precision of type `imm` (a Dtype) and back

@@ -9,6 +9,7 @@
 #include <bit>
 
 #include "kernels/jit/code/frame.hpp"
+#include "kernels/jit/code/vector_random.hpp"
 #include "src/base/check.hpp"
 #include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
@@ -34,6 +35,10 @@ bool only_copies(const Lanes& lanes) {
 bool begins_joined(const RowOperand& o) { return o.joined && o.place < 0; }
 
 }  // namespace
+
+TensorDesc described(const RowOperand& operand) {
+  return operand.numbers ? *operand.numbers : TensorDesc{operand.dtype, {}, {}, 0};
+}
 
 FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int inner_axis)
     : Emitter(isa), shape_(shape), inner_axis_(inner_axis), accumulators_(shape.out.size(), -1) {
@@ -317,6 +322,7 @@ BodyHooks FlatKernel::hooks_for(int count) {
   hooks.load = [this, count](Xmm dst, int operand) { load_operand(dst, operand, count); };
   hooks.store = [this, count](Xmm value, const Lane& lane) { store_operand(value, lane, count); };
   hooks.index = [this](Xmm dst, int axis) { load_index(dst, axis); };
+  hooks.number = [this](Xmm dst, int operand) { load_number(dst, operand); };
   return hooks;
 }
 
@@ -375,6 +381,19 @@ void FlatKernel::load_index(Xmm dst, int axis) {
   vpbroadcastd(scratch(0), Xmm(scratch(0).getIdx()));
   vpaddd(dst, dst, scratch(0));
   vpaddd(dst, dst, ptr[rip + lane_numbers()]);
+}
+
+void FlatKernel::load_number(Xmm dst, int k) {
+  const auto step = static_cast<int>(step_of(*shape_.in[static_cast<size_t>(k)].numbers));
+  const RegExp first = address(static_cast<size_t>(k));
+  imul(rsi, rcx, step);
+  lea(rax, ptr[first + rsi]);
+  const Xmm low(dst.getIdx());
+  vmovq(low, rax);
+  if (wide())
+    vshufi32x4(Xbyak::Zmm(dst.getIdx()), Xbyak::Zmm(dst.getIdx()), Xbyak::Zmm(dst.getIdx()), 0);
+  else
+    vinserti128(Xbyak::Ymm(dst.getIdx()), Xbyak::Ymm(dst.getIdx()), low, 1);
 }
 
 }  // namespace partita::jit

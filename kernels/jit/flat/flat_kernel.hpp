@@ -33,7 +33,12 @@ struct RowOperand {
   int count = 0;        ///< not 0: of each vector so many elements
   bool packed = false;  ///< of an output of 16-bit elements: what is stored are two whole vectors (LaneOp::pack)
   std::optional<JoinedVector> joined = {};
+  /// Of an input whose addresses are numbers (ExprOp::uniform): how it lies over the loop.
+  std::optional<TensorDesc> numbers = {};
 };
+
+/// The operand as expansion asks for it.
+TensorDesc described(const RowOperand& operand);
 
 struct RowShape {
   int64_t length;  ///< elements of a row
@@ -89,6 +94,7 @@ class FlatKernel : private Emitter {
   void fetch(const RowOperand& o, const Xbyak::RegExp& from, int count);
   void store_operand(Xbyak::Xmm value, const Lane& store, int count);
   void load_index(Xbyak::Xmm dst, int axis);
+  void load_number(Xbyak::Xmm dst, int operand);
   bool folds_row(size_t output) const;
   bool sums_up(size_t output) const;
   Xbyak::Xmm accumulator(size_t output) const { return vec(accumulators_[output] + turn_); }

@@ -89,7 +89,10 @@ FlatPart part_of(const Problem& loop, int64_t start, int64_t rows, int64_t lengt
     steps.push_back(step != 0);
     return view;
   };
-  for (const TensorDesc& desc : loop.in) part.in.push_back(view_of(desc, part.in_steps));
+  for (size_t k = 0; k < loop.in.size(); ++k) {
+    part.in.push_back(view_of(loop.in[k], part.in_steps));
+    part.numbers.push_back(counts(loop.back, static_cast<int>(k)) ? std::optional(loop.in[k]) : std::nullopt);
+  }
   for (const TensorDesc& desc : loop.out) part.out.push_back(view_of(desc, part.out_steps));
   part.rows = part.out[0].dims;
   return part;
@@ -123,8 +126,10 @@ bool reads_coordinates(const Expr& expr) {
 
 const char* refuse_rows(const Problem& p) {
   if (p.in.size() > kMaxLoopOperands || p.out.size() > kMaxLoopOperands) return "too many operands";
-  for (const TensorDesc& desc : p.in)
-    if (const char* reason = refuse_operand(desc, false)) return reason;
+  for (size_t k = 0; k < p.in.size(); ++k) {
+    if (counts(p.back, static_cast<int>(k))) continue;
+    if (const char* reason = refuse_operand(p.in[k], false)) return reason;
+  }
   for (size_t k = 0; k < p.out.size(); ++k) {
     const bool folded = fold_of_output(p.back, k) != Fold::none;
     if (const char* reason = refuse_operand(p.out[k], !folded)) return reason;
@@ -152,7 +157,10 @@ RowShape FlatPart::shape(int axis) const {
   const auto operand = [&](const TensorDesc& desc, bool steps) {
     return RowOperand{desc.dtype, steps, desc.strides[axis] * bits_of(desc.dtype) / 8};
   };
-  for (size_t k = 0; k < in.size(); ++k) shape.in.push_back(operand(in[k], in_steps[k]));
+  for (size_t k = 0; k < in.size(); ++k) {
+    shape.in.push_back(operand(in[k], in_steps[k]));
+    shape.in.back().numbers = numbers[k];
+  }
   for (size_t k = 0; k < out.size(); ++k) shape.out.push_back(operand(out[k], out_steps[k]));
   return shape;
 }
@@ -167,7 +175,7 @@ void FlatPart::fetch_in_turns(const Lanes& lanes, RowShape& shape) const {
   int64_t bytes = 0;
   std::vector<RowOperand*> streams;
   for (size_t k = 0; k < in.size(); ++k) {
-    bool moves = in_steps[k];
+    bool moves = in_steps[k] && !numbers[k];
     for (int d = 0; d < rows.size(); ++d) moves = moves && (rows[d] == 1 || in[k].strides[d] != 0);
     if (!moves) continue;
     bytes += elements(rows) * length * bits_of(in[k].dtype) / 8;

@@ -2,6 +2,7 @@
 // Flat loops cut into blocks of rows: the walk that generated code of loops shares.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "kernels/jit/flat/flat_kernel.hpp"
@@ -14,10 +15,11 @@ inline constexpr size_t kMaxLoopOperands = 160;
 
 /// A block of rows of one length. Axes are those of the prepared loop; the innermost one counts rows here.
 struct FlatPart {
-  Dims rows;                        ///< extents
-  int64_t length = 0;               ///< elements of a row
-  int64_t start = 0;                ///< first element along the innermost axis
-  std::vector<TensorDesc> in, out;  ///< over the rows; offset of the part's first element
+  Dims rows;                                       ///< extents
+  int64_t length = 0;                              ///< elements of a row
+  int64_t start = 0;                               ///< first element along the innermost axis
+  std::vector<TensorDesc> in, out;                 ///< over the rows; offset of the part's first element
+  std::vector<std::optional<TensorDesc>> numbers;  ///< RowOperand::numbers of the inputs
   std::vector<bool> in_steps, out_steps;
 
   /// The axis that a call walks where nothing speaks for another: the last one with more than one row.
@@ -40,11 +42,16 @@ bool reads_coordinates(const Expr& expr);
 /// Null where rows of every operand can be walked, otherwise the reason.
 const char* refuse_rows(const Problem& prepared);
 
+/// The address so many bytes on. It may be a number (ExprOp::uniform), so it is no arithmetic of pointers.
+inline const std::byte* moved(const void* address, int64_t bytes) {
+  return reinterpret_cast<const std::byte*>(reinterpret_cast<uintptr_t>(address) + static_cast<uintptr_t>(bytes));
+}
+
 /// Address of the first element of row `at`.
 inline const std::byte* row_address(const void* base, const TensorDesc& desc, const Dims& at) {
   int64_t element = desc.offset;
   for (int d = 0; d < at.size(); ++d) element += at[d] * desc.strides[d];
-  return static_cast<const std::byte*>(base) + element * bits_of(desc.dtype) / 8;
+  return moved(base, element * bits_of(desc.dtype) / 8);
 }
 
 /// Coordinates of the first element of row `at`, for index operations.

@@ -168,7 +168,7 @@ class FoldLoop {
   }
 
   static const void* behind(const void* row, const TensorDesc& desc, int axis, int64_t rows) {
-    return static_cast<const std::byte*>(row) + rows * desc.strides[axis] * bits_of(desc.dtype) / 8;
+    return moved(row, rows * desc.strides[axis] * bits_of(desc.dtype) / 8);
   }
 
   /// The number of the fold that output `port` is; -1: it is stored.

@@ -23,7 +23,8 @@ Values values_of(const Problem& loop, const FlatPart& part) {
   const int axis = part.last_axis();
   Values v;
   for (const Instr& in : loop.back.code) {
-    bool same = !writes(in.op) && in.op != ExprOp::skeleton && !makes_integer(in, loop), steps = false;
+    bool same = !writes(in.op) && in.op != ExprOp::skeleton && !reads_place(in.op) && !makes_integer(in, loop);
+    bool steps = false;
     const uint16_t read[] = {in.a, in.b, in.c};
     for (int k = 0; k < operand_count(in.op); ++k) {
       same = same && v.same[read[k]];

@@ -3,6 +3,7 @@
 #include "kernels/jit/flat/side_by_side.hpp"
 
 #include "kernels/jit/code/expand.hpp"
+#include "kernels/jit/code/vector_random.hpp"
 #include "kernels/jit/flat/flat_parts.hpp"
 #include "kernels/transplant.hpp"
 #include "src/base/check.hpp"
@@ -35,7 +36,7 @@ int SideBySide::append(std::vector<RowOperand>& side, std::vector<TensorDesc>& t
     operand.place = place;
     operand.behind = static_cast<int>(behind);
   }
-  types.push_back({operand.dtype, {}, {}, 0});
+  types.push_back(described(operand));
   side.push_back(operand);
   return static_cast<int>(side.size()) - 1;
 }
@@ -46,7 +47,9 @@ void SideBySide::add_vectors(Isa isa, int count, int64_t row) {
 
 void SideBySide::add(Isa isa, int vector, int64_t row) {
   Transplant t(code_, expr_);
-  const auto of_row = [&](const RowOperand& o) { return o.steps ? vector * vector_bytes(isa, o.dtype) : 0; };
+  const auto of_row = [&](const RowOperand& o) {
+    return (o.steps ? vector * vector_bytes(isa, o.dtype) : 0) * (o.numbers ? step_of(*o.numbers) : 1);
+  };
   const auto behind = [&](const RowOperand& o) { return row * o.row_bytes + of_row(o); };
   const auto is_new = [&](const RowOperand& operand) { return count_ == 0 || behind(operand) != 0; };
   for (size_t k = 0; k < in_.size(); ++k) {
@@ -154,7 +157,7 @@ void RowsAtOnce::run(RowCall& call, std::span<const void*> in, std::span<void*> 
   part.rows = call.rows / rows_;
   (*kernel_)(part);
   const int64_t taken = part.rows * rows_;
-  for (size_t k = 0; k < in.size(); ++k) in[k] = static_cast<const std::byte*>(in[k]) + taken * in_bytes_[k];
+  for (size_t k = 0; k < in.size(); ++k) in[k] = moved(in[k], taken * in_bytes_[k]);
   for (size_t k = 0; k < out.size(); ++k) out[k] = static_cast<std::byte*>(out[k]) + taken * out_bytes_[k];
   call.rows -= taken;
 }

@@ -13,6 +13,7 @@
 #include "kernels/jit/code/run_of.hpp"
 #include "kernels/jit/flat/exceeds_cache.hpp"
 #include "kernels/jit/flat/flat_kernel.hpp"
+#include "kernels/jit/flat/flat_parts.hpp"
 #include "kernels/jit/flat/strided_space.hpp"
 #include "kernels/jit/flat/transpose.hpp"
 #include "kernels/thread_scratch.hpp"
@@ -66,6 +67,7 @@ struct Operand {
   int64_t tile = 0, pitch = 0;      ///< where its tile lies in a thread's scratch, and bytes from row to row
   /// By the kinds of the tile along the last axis and the one before.
   std::array<std::array<std::shared_ptr<const TransposeKernel>, 2>, 2> transpose = {};
+  bool numbers = false;  ///< its addresses are what is read (ExprOp::uniform)
 
   int64_t inner() const { return desc.dims.back() == 1 ? 0 : desc.strides.back(); }
   int64_t other() const { return desc.strides[desc.strides.size() - 2]; }
@@ -95,7 +97,12 @@ class StridedLoop {
     empty_ = elements(dims) == 0;
     if (empty_) return;
     lengths_ = {dims.back(), std::min(dims.back(), kTileLength)};
-    for (const TensorDesc& desc : problem_.in) in_.push_back(operand(desc, false));
+    for (const TensorDesc& desc : problem_.in) {
+      in_.push_back(operand(desc, false));
+      Operand& o = in_.back();
+      o.numbers = counts(problem_.back, static_cast<int>(in_.size()) - 1);
+      if (o.numbers) o.access = Access::direct;
+    }
     for (const TensorDesc& desc : problem_.out) out_.push_back(operand(desc, true));
     cost_ = static_cast<int64_t>(problem_.back.code.size());
     for (const Instr& in : problem_.back.code) coordinates_ = coordinates_ || in.op == ExprOp::index_s32;
@@ -207,8 +214,10 @@ class StridedLoop {
   }
 
   static RowOperand row_operand(const Operand& o) {
-    if (o.access == Access::direct) return {o.desc.dtype, o.inner() != 0, o.other() * byte_size(o.desc.dtype)};
-    return {o.tile_dtype, true, o.pitch};
+    if (o.access != Access::direct) return {o.tile_dtype, true, o.pitch};
+    RowOperand row{o.desc.dtype, o.inner() != 0, o.other() * byte_size(o.desc.dtype)};
+    if (o.numbers) row.numbers = o.desc;
+    return row;
   }
 
   template <class F>
@@ -283,7 +292,7 @@ class StridedLoop {
   }
 
   static std::byte* address(const void* base, const Operand& o, const Dims& at) {
-    return static_cast<std::byte*>(const_cast<void*>(base)) + o.element(at) * byte_size(o.desc.dtype);
+    return const_cast<std::byte*>(moved(base, o.element(at) * byte_size(o.desc.dtype)));
   }
 
   void run(const TilePlace& place, const RunArgs& args, std::byte* scratch, bool streams) const {
@@ -313,8 +322,7 @@ class StridedLoop {
     for (int64_t r = 0; r < place.rows; ++r) {
       kernel({in, out, at.data(), 1});
       ++at[static_cast<size_t>(place.at.size()) - 2];
-      for (size_t k = 0; k < in_.size(); ++k)
-        in[k] = static_cast<const std::byte*>(in[k]) + row_operand(in_[k]).row_bytes;
+      for (size_t k = 0; k < in_.size(); ++k) in[k] = moved(in[k], row_operand(in_[k]).row_bytes);
       for (size_t k = 0; k < out_.size(); ++k)
         out[k] = static_cast<std::byte*>(out[k]) + row_operand(out_[k]).row_bytes;
     }

@@ -95,9 +95,10 @@ int other_axis(const Problem& p) {
   const int rank = p.out[0].dims.size();
   std::vector<int> votes(static_cast<size_t>(rank), 0);
   for (const auto* side : {&p.in, &p.out})
-    for (const TensorDesc& desc : *side) {
+    for (size_t k = 0; k < side->size(); ++k) {
+      const TensorDesc& desc = (*side)[k];
       const int64_t inner = step_along(desc, rank - 1);
-      if (inner == 0 || inner == 1) continue;
+      if (inner == 0 || inner == 1 || (side == &p.in && counts(p.back, static_cast<int>(k)))) continue;
       const int axis = axis_of_rows(desc, side == &p.out);
       if (axis >= 0) ++votes[static_cast<size_t>(axis)];
     }

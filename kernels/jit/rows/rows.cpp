@@ -23,7 +23,7 @@ constexpr int64_t kUnit = 64;  ///< blocks are multiples of it, so that vectors 
 
 const char* refuse_expression(const Expr& expr, const Problem& problem) {
   for (const Instr& in : expr.code) {
-    if (in.op == ExprOp::index_s32) return "an expression reads coordinates";
+    if (reads_place(in.op)) return "an expression reads coordinates";
     if (fold_of(in.op) != Fold::none) return "an expression reduces";
   }
   return refuse_expansion(expr, problem);

@@ -26,7 +26,7 @@ constexpr int64_t kMaxTaps = 512, kMaxTerms = 1024;
 const char* refuse_expression(const Expr& e, const Problem& p) {
   if (const char* reason = refuse_expansion(e, p)) return reason;
   for (const Instr& in : e.code) {
-    if (in.op == ExprOp::index_s32) return "an expression reads coordinates";
+    if (reads_place(in.op)) return "an expression reads coordinates";
     if (in.op == ExprOp::load && !Emitter::loads(p.in[static_cast<size_t>(in.imm)].dtype))
       return "an operand's type has no generated conversion";
   }

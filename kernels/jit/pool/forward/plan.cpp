@@ -188,7 +188,7 @@ const char* refuse_forward_plan(const Problem& problem) {
   for (const Expr* e : {&p.front, &p.back}) {
     if (const char* reason = refuse_expansion(*e, problem)) return reason;
     for (const Instr& in : e->code)
-      if (in.op == ExprOp::index_s32) return "an expression reads coordinates";
+      if (reads_place(in.op)) return "an expression reads coordinates";
   }
   if (p.front_in.size() > kMaxOperands || p.back_in.size() > kMaxOperands || p.out.size() > kMaxOperands)
     return "too many operands";

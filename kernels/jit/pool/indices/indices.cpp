@@ -400,7 +400,7 @@ const char* refuse_pool_indices(const Problem& p) {
   for (const Expr* e : {&front, &back}) {
     if (const char* reason = refuse_expansion(*e, p)) return reason;
     for (const Instr& in : e->code)
-      if (in.op == ExprOp::index_s32) return "an expression reads coordinates";
+      if (reads_place(in.op)) return "an expression reads coordinates";
     const std::vector<int> loaded = loaded_operands(*e);
     if (loaded.size() > kMaxOperands) return "too many operands";
     for (int k : loaded)

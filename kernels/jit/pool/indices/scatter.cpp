@@ -240,7 +240,7 @@ const char* refuse_pool_scatter(const Problem& p, const Target&) {
   for (const Expr* e : {&front, &back}) {
     if (const char* reason = refuse_expansion(*e, p)) return reason;
     for (const Instr& in : e->code) {
-      if (in.op == ExprOp::index_s32) return "an expression reads coordinates";
+      if (reads_place(in.op)) return "an expression reads coordinates";
       if (in.op == ExprOp::load && !Emitter::loads(p.in[static_cast<size_t>(in.imm)].dtype))
         return "an operand's type has no generated conversion";
     }
