@@ -38,8 +38,6 @@ Status dropout(const Problem& problem, Args args) {
   const View src = in_view(problem, args, 0), dst = out_view(problem, args, 0);
   const int64_t seed = exact_s64(in_view(problem, args, 1)), offset = exact_s64(in_view(problem, args, 2));
   const float probability = static_cast<float>(in_view(problem, args, 3).at(0));
-  // a further operand tells the index of the first element: src is a piece of a larger tensor
-  const int64_t start = problem.in.size() > 4 ? exact_s64(in_view(problem, args, 4)) : 0;
   const bool wants_mask = problem.out.size() > 1;
   const View mask = wants_mask ? out_view(problem, args, 1) : dst;
   const Runs runs(dst.dims, {dst.strides, src.strides, mask.strides}, Order::row_major);
@@ -48,7 +46,7 @@ Status dropout(const Problem& problem, Args args) {
     src.read(at[1], runs.stride(1), n, x);
     std::array<uint32_t, 4> words{};
     for (int64_t i = 0; i < n; ++i) {
-      const int64_t index = start + first + i;
+      const int64_t index = first + i;
       if (i == 0 || index % 4 == 0) words = dropout_words(seed, offset, index / 4);
       keep[i] = unit_float(words[static_cast<size_t>(index % 4)]) >= probability ? 1 : 0;
       x[i] = keep[i] != 0 ? x[i] / (1.0 - probability) : 0;

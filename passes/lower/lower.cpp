@@ -38,6 +38,7 @@ Status lower_op(Lowering& l) {
     case OpKind::DynamicQuantize:
     case OpKind::DynamicDequantize: return lower_quantization(l);
     case OpKind::MatMul: return lower_matmul(l);
+    case OpKind::Dropout: return lower_dropout(l);
     case OpKind::End: return {};  // what it reads is an output of the partition
     case OpKind::AvgPoolBackward:
     case OpKind::AdaptiveAvgPool:
@@ -119,6 +120,12 @@ ExprBuilder::Value LoopStep::load(const TensorDesc& desc, int buffer, bool as_fl
   ExprBuilder b = builder();
   const auto value = b.load(static_cast<int>(step_.in.size()) - 1);
   return as_float && desc.dtype == Dtype::s32 ? b.apply(ExprOp::to_f32, value) : value;
+}
+
+ExprBuilder::Value LoopStep::draw(const TensorDesc& numbers, ExprBuilder::Value seed, ExprBuilder::Value offset) {
+  step_.problem.in.push_back(numbers);
+  step_.in.push_back(Step::kNoBuffer);
+  return builder().apply(ExprOp::uniform, seed, offset, 0, static_cast<int32_t>(step_.in.size()) - 1);
 }
 
 void LoopStep::store(const TensorDesc& desc, int buffer, ExprBuilder::Value value) {

@@ -46,6 +46,8 @@ class LoopStep {
   LoopStep() { step_.problem.step = StepKind::loop; }
   /// The loaded value of a new operand; integers of type s32 stay integers unless `as_float`.
   ExprBuilder::Value load(const TensorDesc& desc, int buffer, bool as_float = true);
+  /// The random numbers of elements with the numbers that `numbers` is the operand of (ExprOp::uniform).
+  ExprBuilder::Value draw(const TensorDesc& numbers, ExprBuilder::Value seed, ExprBuilder::Value offset);
   void store(const TensorDesc& desc, int buffer, ExprBuilder::Value value);
   /// `buffer` is a dense f32 tensor; `desc` repeats it along the axes that are folded.
   void fold(Fold how, const TensorDesc& desc, int buffer, ExprBuilder::Value value);
@@ -65,10 +67,11 @@ int channel_axis(const Attrs& attrs, int rank);
 
 Status lower_elementwise(Lowering& l);  ///< operators with an expression
 Status lower_matmul(Lowering& l);
-Status lower_reduction(Lowering& l);         ///< Reduce.. and BiasAddBackward, as a loop with a fold
-Status lower_average(Lowering& l);           ///< AvgPoolBackward and adaptive average poolings
-Status lower_batch_norm(Lowering& l);        ///< training, forward and backward
+Status lower_reduction(Lowering& l);   ///< Reduce.. and BiasAddBackward, as a loop with a fold
+Status lower_average(Lowering& l);     ///< AvgPoolBackward and adaptive average poolings
+Status lower_batch_norm(Lowering& l);  ///< training, forward and backward
 Status lower_prelu_backward(Lowering& l);
+Status lower_dropout(Lowering& l);
 Status lower_movement(Lowering& l);      ///< StaticTranspose, StaticReshape, Concat
 Status lower_quantization(Lowering& l);  ///< Quantize, Dequantize and their dynamic forms
 

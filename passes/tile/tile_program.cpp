@@ -19,12 +19,10 @@
 namespace partita {
 namespace {
 
-constexpr int kStart = -2;
-
 /// A buffer of the program around, as a tile sees it.
 struct Port {
-  int buffer = 0;  ///< of the program around; kStart: the number of the tile's first element, in memory of the thread
-  int inner = 0;   ///< of the tile's program
+  int buffer = 0;             ///< of the program around; kNoBuffer: its addresses are numbers (ExprOp::uniform)
+  int inner = 0;              ///< of the tile's program
   int64_t first = 0;          ///< bits from the tensor's start to the first tile's
   std::vector<int64_t> step;  ///< bits from one index along each tile axis to the next
   bool written = false;
@@ -67,35 +65,17 @@ class Maker {
     const Step& whole = around_.steps[region_.steps[i]];
     const Walk& walk = region_.walks[i];
     Step step = whole;
-    for (size_t k = 0; k < step.in.size(); ++k) PT_TRY(cut(i, walk.in[k], false, step.in[k], step.problem.in[k]));
-    for (size_t k = 0; k < step.out.size(); ++k) PT_TRY(cut(i, walk.out[k], true, step.out[k], step.problem.out[k]));
-    if (whole.problem.step == StepKind::dropout) PT_TRY(add_start(i, step));
-    made_.program.steps.push_back(std::move(step));
-    return {};
-  }
-
-  /// Dropout counts the elements of the whole tensor: a further operand tells the number of the tile's first one.
-  Status add_start(size_t i, Step& step) {
-    const Dims& space = region_.walks[i].space;
-    const Dims strides = dense_strides(space);
-    Port port{.buffer = kStart, .step = std::vector<int64_t>(extents_.size(), 0)};
-    bool broken = false;  // a tile must be one run of elements
-    for (int d = space.size() - 1; d >= 0; --d) {
-      const int axis = region_.tiled[i][static_cast<size_t>(d)];
-      const int64_t extent = extent_of(axis, space[d]);
-      if (axis >= 0) port.step[static_cast<size_t>(axis)] = strides[d];
-      if (extent > 1 && broken) return fail(Code::unimplemented, "a tile is no run of elements");
-      broken = broken || extent < space[d];
+    for (size_t k = 0; k < step.in.size(); ++k) {
+      if (step.in[k] == Step::kNoBuffer && !counts(step.problem.back, static_cast<int>(k))) continue;
+      PT_TRY(cut(i, walk.in[k], false, step.in[k], step.problem.in[k]));
     }
-    const TensorDesc start{Dtype::s64, Dims{1}, Dims{1}, 0};
-    step.problem.in.push_back(start);
-    step.in.push_back(inner_of(std::move(port), start));
+    for (size_t k = 0; k < step.out.size(); ++k) PT_TRY(cut(i, walk.out[k], true, step.out[k], step.problem.out[k]));
+    made_.program.steps.push_back(std::move(step));
     return {};
   }
 
   /// An operand as the tile sees it.
   Status cut(size_t i, const std::vector<int>& walked, bool written, int& buffer, TensorDesc& desc) {
-    if (buffer == Step::kNoBuffer) return {};
     std::vector<int> axes;
     Dims dims = desc.dims;
     for (int d = 0; d < desc.dims.size(); ++d) {
@@ -120,8 +100,19 @@ class Maker {
     if (!whole_bytes) return fail(Code::unimplemented, "tiles start within a byte");
     desc.dims = dims;
     desc.offset = 0;
+    if (buffer == Step::kNoBuffer && !begins_with_quads(port)) {
+      desc.offset = 1;  // kernels learn from offsets whether numbers begin with a multiple of four
+      port.first -= bits;
+    }
     buffer = inner_of(std::move(port), desc);
     return {};
+  }
+
+  /// Whether every tile's numbers begin with a multiple of four.
+  static bool begins_with_quads(const Port& port) {
+    constexpr int64_t kQuadBits = 4 * 8;
+    const auto quads = [](int64_t bits) { return bits % kQuadBits == 0; };
+    return quads(port.first) && std::ranges::all_of(port.step, quads);
   }
 
   /// The view of a piece that `desc` is of the whole value.
@@ -203,9 +194,7 @@ class Tiles {
   }
 
  private:
-  static size_t bytes_of(const Program& p) {
-    return aligned(p.arena_bytes) + aligned(p.addresses * sizeof(void*) + p.buffers.size() * sizeof(int64_t));
-  }
+  static size_t bytes_of(const Program& p) { return aligned(p.arena_bytes) + aligned(p.addresses * sizeof(void*)); }
 
   Status run_tile(const RunArgs& args, std::byte* memory, int64_t t) const {
     std::vector<int64_t>::size_type axis = counts.size();
@@ -218,23 +207,19 @@ class Tiles {
     const bool last = has_rest && t % counts.back() == counts.back() - 1;
     const TileProgram& tile = last ? rest : full;
     auto** pointers = reinterpret_cast<void**>(memory + aligned(tile.program.arena_bytes));
-    auto* starts = reinterpret_cast<int64_t*>(pointers + tile.program.addresses);
     place_buffers(tile.program, pointers, memory, nullptr);
     for (const Port& port : tile.ports) {
       int64_t bits = port.first;
       for (size_t c = 0; c < counts.size(); ++c) bits += at[c] * port.step[c];
-      if (port.buffer == kStart) {
-        starts[port.inner] = bits;
-        pointers[port.inner] = &starts[port.inner];
-        continue;
-      }
-      auto* base = const_cast<std::byte*>(static_cast<const std::byte*>(base_of(port, args)));
-      pointers[port.inner] = base + bits / 8;
+      // numbers begin at any address, so this is no arithmetic of pointers
+      const auto base = reinterpret_cast<uintptr_t>(base_of(port, args));
+      pointers[port.inner] = reinterpret_cast<void*>(base + static_cast<uintptr_t>(bits / 8));
     }
     return run_steps(tile.program, pointers, memory, nullptr);
   }
 
   const void* base_of(const Port& port, const RunArgs& args) const {
+    if (port.buffer == Step::kNoBuffer) return nullptr;
     const auto o = std::find(out.begin(), out.end(), port.buffer);
     if (o != out.end()) return args.out[static_cast<size_t>(o - out.begin())];
     return args.in[static_cast<size_t>(std::find(in.begin(), in.end(), port.buffer) - in.begin())];
@@ -301,7 +286,7 @@ Result<Step> tile_step(const Program& program, const Region& region, const std::
     for (const std::string& op : program.steps[s].ops)
       if (std::find(step.ops.begin(), step.ops.end(), op) == step.ops.end()) step.ops.push_back(op);
   for (const Port& port : tiles->full.ports) {
-    if (port.buffer == kStart) continue;
+    if (port.buffer == Step::kNoBuffer) continue;
     std::vector<int>& side = port.written ? step.out : step.in;
     if (std::find(side.begin(), side.end(), port.buffer) != side.end()) continue;
     const logical_tensor& t = program.buffers[static_cast<size_t>(port.buffer)].desc;

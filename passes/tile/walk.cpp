@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks of loops, products, softmax, dropout and gradients of poolings.
+// Walks of loops, products, softmax and gradients of poolings.
 #include "passes/tile/walk.hpp"
 
 #include <algorithm>
@@ -40,15 +40,6 @@ std::optional<Walk> softmax_walk(const Problem& p) {
     for (const TensorDesc& t : *side)
       if (t.dims.size() != space.size()) return std::nullopt;
   walk.in.assign(p.in.size(), all_axes(space.size()));
-  walk.out.assign(p.out.size(), all_axes(space.size()));
-  return walk;
-}
-
-/// Random numbers belong to the places in the whole tensor; a tile tells its kernel where it starts.
-Walk dropout_walk(const Problem& p) {
-  const Dims& space = p.in[0].dims;
-  Walk walk{space, std::vector<bool>(static_cast<size_t>(space.size()), true), {all_axes(space.size())}, {}};
-  for (size_t k = 1; k < p.in.size(); ++k) walk.in.emplace_back(static_cast<size_t>(p.in[k].dims.size()), -1);
   walk.out.assign(p.out.size(), all_axes(space.size()));
   return walk;
 }
@@ -115,7 +106,6 @@ std::optional<Walk> walk_of(const Problem& problem) {
     case StepKind::softmax:
     case StepKind::softmax_backward: return softmax_walk(problem);
     case StepKind::matmul: return matmul_walk(problem);
-    case StepKind::dropout: return dropout_walk(problem);
     case StepKind::pool_backward:
     case StepKind::max_pool_backward: return pool_backward_walk(problem);
     default: return std::nullopt;

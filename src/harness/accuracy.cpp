@@ -30,7 +30,7 @@ constexpr Accuracy kTable[] = {
     {OpKind::ConvolutionBackwardWeights, terms, {6, 0.4}, {0.51, 0.05}},
     {OpKind::Dequantize, result, {0, 0}, {}},
     {OpKind::Divide, result, {0.5, 0.3}, {0.51, 0.4}},
-    {OpKind::Dropout, result, {0.5, 0.2}, {0.51, 0.25}},
+    {OpKind::Dropout, result, {1.5, 0.5}, {0.51, 0.25}},
     {OpKind::DynamicDequantize, result, {0, 0}, {}},
     {OpKind::Elu, result, {4, 0.75}, {0.6, 0.4}},
     {OpKind::EluBackward, result, {4, 0.75}, {0.6, 0.4}},

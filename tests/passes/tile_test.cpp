@@ -58,12 +58,18 @@ TEST(tile, a_causal_mask_counts_in_the_whole_matrix) {
 }
 
 TEST(tile, dropout_draws_the_numbers_of_the_whole_matrix) {
-  const char* dropped =
-      "%3 = MatMul(%0: f32[2,3,150,16], %1: f32[2,3,150,16]) {transpose_b=true}; %4 = SoftMax(%3) {axis=-1};"
-      "%9 = Dropout(%4, %5: s64[1], %6: s64[1], %7: f32[1]); %8 = MatMul(%9, %2: f32[2,3,150,16])";
-  const CompiledGraph g = compiled_graph(dropped, 2);
-  EXPECT_TRUE(is_tiled(g)) << g.steps();
-  EXPECT_EQ(g.difference(g.run()), "") << g.steps();
+  // rows that begin with a multiple of four, and others
+  for (const int64_t length : {148, 150}) {
+    const std::string scores = str("f32[2,3,", length, ",16]");
+    const std::string dropped =
+        str("%3 = MatMul(%0: ", scores, ", %1: ", scores, ") {transpose_b=true}; %4 = SoftMax(%3) {axis=-1};",
+            "%9 = Dropout(%4, %5: s64[1], %6: s64[1], %7: f32[1]); %8 = MatMul(%9, %2: ", scores, ")");
+    const CompiledGraph g = compiled_graph(dropped, 2);
+    EXPECT_TRUE(is_tiled(g)) << g.steps();
+    const Tensors expected = g.run();
+    EXPECT_EQ(g.difference(expected), "") << g.steps();
+    for (int threads : {1, 3, 8}) EXPECT_EQ(bit_difference(compiled_graph(dropped, threads).run(), expected), "");
+  }
 }
 
 TEST(tile, grouped_queries_and_a_transposed_result) {
@@ -186,8 +192,8 @@ TEST(tile, a_gated_mlp_is_cut_along_its_rows) {
 TEST(tile, few_rows_of_large_matrices_stay_together) {
   const auto sum = [](int rows) {
     const std::string x = str(": f32[", rows, ",512]"), w = ": f32[512,512]";
-    return compiled_graph(str("%10 = MatMul(%0", x, ", %1", w, "); %11 = MatMul(%2", x, ", %3", w, "); %12 = MatMul(%4", x,
-                              ", %5", w, "); %13 = Add(%10, %11); %14 = Add(%13, %12)"),
+    return compiled_graph(str("%10 = MatMul(%0", x, ", %1", w, "); %11 = MatMul(%2", x, ", %3", w, "); %12 = MatMul(%4",
+                              x, ", %5", w, "); %13 = Add(%10, %11); %14 = Add(%13, %12)"),
                           2);
   };
   const CompiledGraph few = sum(128);
