@@ -20,7 +20,20 @@ struct Roles {
   TensorDesc wide;     ///< what the windows move over (src of a forward convolution)
   TensorDesc narrow;   ///< one entry a window (its dst)
   TensorDesc weights;  ///< [G,] O, I, X
+  int added = -1;      ///< a spatial axis of size 1 that the operator does not have; -1: none
 };
+
+/// One channel a group: oneDNN has fast code for images alone, not for the rows that windows along one axis move over.
+/// These are images of one line, or of one column.
+enum class AsImage : uint8_t { line, column };
+
+TensorDesc with_spatial_axis(TensorDesc tensor, AsImage as) {
+  const int last = tensor.dims.size() - 1;
+  if (as == AsImage::line) return with_unit_axis(std::move(tensor), last);
+  tensor.strides.push_back(tensor.strides[last]);
+  tensor.dims.push_back(1);
+  return tensor;
+}
 
 struct Descs {
   memory::desc wide, narrow, weights;
@@ -38,9 +51,16 @@ TensorDesc channel_last_where_the_same(TensorDesc image, const TensorDesc& weigh
   return image;
 }
 
-Roles roles_of(const Attrs& attrs, const TensorDesc& wide, const TensorDesc& narrow, const TensorDesc& weights) {
-  return {channel_last_where_the_same(channel_first(wide, attrs), weights),
-          channel_last_where_the_same(channel_first(narrow, attrs), weights), weights_oix(weights, attrs)};
+Roles roles_of(const Attrs& attrs, const TensorDesc& wide, const TensorDesc& narrow, const TensorDesc& weights,
+               AsImage as = AsImage::line) {
+  Roles roles{channel_last_where_the_same(channel_first(wide, attrs), weights),
+              channel_last_where_the_same(channel_first(narrow, attrs), weights), weights_oix(weights, attrs)};
+  const Dims& dims = roles.weights.dims;
+  const bool rows = roles.wide.dims.size() == 3 && dims.size() == 4 && dims[1] == 1 && dims[2] == 1;
+  if (!rows) return roles;
+  for (TensorDesc* tensor : {&roles.wide, &roles.narrow, &roles.weights}) *tensor = with_spatial_axis(*tensor, as);
+  roles.added = as == AsImage::line ? 0 : 1;
+  return roles;
 }
 
 Descs descs_of(const Roles& roles) { return {desc_of(roles.wide), desc_of(roles.narrow), desc_of(roles.weights)}; }
@@ -51,8 +71,15 @@ Descs free_descs(const Descs& have) {
 
 Windows windows_of(const Attrs& attrs, const Roles& roles) {
   const int spatial = roles.wide.dims.size() - 2, rank = roles.weights.dims.size();
-  const Dims kernel(std::span<const int64_t>(roles.weights.dims).subspan(static_cast<size_t>(rank - spatial)));
-  return onednn::windows_of(attrs, roles.wide.dims, roles.narrow.dims, kernel);
+  Dims kernel(std::span<const int64_t>(roles.weights.dims).subspan(static_cast<size_t>(rank - spatial)));
+  if (roles.added < 0) return onednn::windows_of(attrs, roles.wide.dims, roles.narrow.dims, kernel);
+  Dims wide = roles.wide.dims, narrow = roles.narrow.dims;
+  kernel.erase(roles.added);
+  for (Dims* dims : {&wide, &narrow}) dims->erase(2 + roles.added);
+  Windows windows = onednn::windows_of(attrs, wide, narrow, kernel);
+  windows.strides.insert(windows.strides.begin() + roles.added, 1);
+  for (auto* list : {&windows.dilations, &windows.begin, &windows.end}) list->insert(list->begin() + roles.added, 0);
+  return windows;
 }
 
 constexpr bool kAllowEmpty = true;
@@ -188,11 +215,14 @@ memory::desc bias_wanted(const Problem& problem, const Product& product) {
 }
 
 /// The post-operations' operands, channel first.
-std::vector<TensorDesc> operands_of(const Problem& problem, const Product& product) {
+std::vector<TensorDesc> operands_of(const Problem& problem, const Product& product, const Roles& roles) {
   std::vector<TensorDesc> list;
-  for (const PostOp& op : product.post_ops)
-    if (op.operand >= 0)
-      list.push_back(with_unit_axes(channel_first(problem.in[static_cast<size_t>(op.operand)], problem.attrs)));
+  for (const PostOp& op : product.post_ops) {
+    if (op.operand < 0) continue;
+    TensorDesc operand = channel_first(problem.in[static_cast<size_t>(op.operand)], problem.attrs);
+    if (roles.added >= 0) operand = with_spatial_axis(std::move(operand), AsImage::line);
+    list.push_back(with_unit_axes(std::move(operand)));
+  }
   return list;
 }
 
@@ -219,7 +249,7 @@ const char* plan_forward(const Problem& problem, const Target& target, Primitive
                          const Describe& describe) {
   const Windows w = windows_of(problem.attrs, roles);
   if (!w.each_has_a_cell) return kEmptyWindow;
-  const Around around(problem, product, batch_outermost(dst), operands_of(problem, product),
+  const Around around(problem, product, batch_outermost(dst), operands_of(problem, product, roles),
                       scale_axis(problem, product, transposed));
   bool understood = true;
   const Desc desc = fastest(roles, w, have, target, [&](const Descs& d) {
@@ -327,7 +357,7 @@ const char* plan_convolution_backward_data(const Problem& problem, const Target&
 const char* plan_convolution_backward_weights(const Problem& problem, const Target& target, PrimitiveRun& run) {
   const int wide = problem.op == OpKind::ConvTransposeBackwardWeights ? 1 : 0, narrow = 1 - wide;
   const Roles roles = roles_of(problem.attrs, problem.in[static_cast<size_t>(wide)],
-                               problem.in[static_cast<size_t>(narrow)], problem.out[0]);
+                               problem.in[static_cast<size_t>(narrow)], problem.out[0], AsImage::column);
   const Descs have = descs_of(roles);
   const Windows w = windows_of(problem.attrs, roles);
   if (!w.each_has_a_cell) return kEmptyWindow;

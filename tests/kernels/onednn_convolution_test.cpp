@@ -59,13 +59,22 @@ Problem problem_of(const Conv& c, StepKind step, OpKind op, bool transposed) {
   return problem;
 }
 
+/// Windows along one axis over one channel a group.
+Conv random_rows(Random& random, Dtype dtype) {
+  Conv c = random_conv(random, dtype);
+  while (c.geometry.kernel.size() != 1) c = random_conv(random, dtype);
+  c.groups = c.wide_channels = c.narrow_channels = random.pick<int64_t>({2, 3, 16, 40});
+  return c;
+}
+
 void check(Dtype dtype, uint64_t first_seed, const std::function<Problem(const Conv&, Random&)>& make) {
-  for (uint64_t seed = first_seed; seed < first_seed + 40; ++seed) {
-    Random random(seed);
-    const Conv c = random_conv(random, dtype);
-    expect_rows_agree(make(c, random), random, {.tolerance_factor = 2});
-    if (testing::Test::HasFailure()) return;
-  }
+  for (const auto& random_of : {random_conv, random_rows})
+    for (uint64_t seed = first_seed; seed < first_seed + 40; ++seed) {
+      Random random(seed);
+      const Conv c = random_of(random, dtype);
+      expect_rows_agree(make(c, random), random, {.tolerance_factor = 2});
+      if (testing::Test::HasFailure()) return;
+    }
 }
 
 class onednn_convolution : public testing::TestWithParam<Dtype> {};

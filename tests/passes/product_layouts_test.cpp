@@ -107,6 +107,22 @@ TEST(product_layouts, integers_of_one_channel_and_one_pixel) {
   }
 }
 
+/// They run as images of one line; what stands behind does, too.
+TEST(product_layouts, rows_of_one_channel_a_group) {
+  for (const char* format : {"NXC", "NCX"})
+    for (const std::string dtype : {"f32", "bf16"}) {
+      const bool last = std::string_view(format) == "NXC";
+      const std::string src = last ? "[2,20,16]" : "[2,16,20]", dst = last ? "[2,18,16]" : "[2,16,18]";
+      const std::string channel = last ? "[16]" : "[1,16,1]";
+      const std::string text =
+          str("%30: ", dtype, " = Convolution(%0: ", dtype, src, ", %1: ", dtype, "[16,1,3], %2: ", dtype,
+              "[16]) {groups=16, strides=[1], dilations=[1], pads_begin=[0], pads_end=[0], data_format=", format,
+              ", weights_format=OIX}; %31: ", dtype, " = Multiply(%30, %3: ", dtype, channel, "); %32: ", dtype,
+              " = Add(%31, %4: ", dtype, dst, "); %33: ", dtype, " = ReLU(%32)");
+      expect_reference(text, 3);
+    }
+}
+
 TEST(product_layouts, results_whose_batch_is_not_outermost) {
   for (uint64_t seed = 1; seed <= 400; ++seed) {
     Random random(seed);
