@@ -79,6 +79,28 @@ TEST(jit_strided, short_innermost_axes_agree_with_the_interpreter) {
   }
 }
 
+/// Axes of rows in any order: the longer one is walked in one call.
+TEST(jit_strided, few_rows_behind_many_agree_with_the_interpreter) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    Random random(seed);
+    const int64_t outer = random.whole(1, 3), many = random.whole(1, 90), few = random.whole(1, 5),
+                  length = random.whole(2, 40);
+    const Dtype dtype = random.pick({Dtype::f32, Dtype::bf16, Dtype::s8});
+    Problem p = problem_for(StepKind::loop, OpKind::Wildcard);
+    p.out = {dense_desc(dtype, {outer, many, few, length})};
+    p.in = {p.out[0], p.out[0]};
+    p.in[0].strides = {few * many * length, length, many * length, 1};
+    if (random.coin()) p.in[1].strides[static_cast<int>(random.whole(0, 2))] = 0;
+    ExprBuilder b(p.back);
+    const auto x = b.load(0);
+    b.store(0, random.coin() ? b.add(x, b.load(1)) : b.max(b.load(1), x));
+    SCOPED_TRACE(str("seed ", seed));
+    const int compared = expect_generated_rows_agree(p, random, Closeness::equal, "loop_any_jit");
+    EXPECT_TRUE(compared > 0 || !generates_code());
+    if (HasFailure()) return;
+  }
+}
+
 TEST(jit_strided, streaming_transposes_write_the_same) {
   for (Isa isa : generated_isas())
     for (int bytes : {2, 4})

@@ -38,14 +38,14 @@ struct Part {
 class FlatLoop {
  public:
   FlatLoop(const Problem& loop, const Target& target) {
-    const Problem whole = prepared(loop);
+    const bool large = exceeds_cache(loop);
+    coordinates_ = reads_coordinates(loop.back);
+    const Problem whole = large || coordinates_ ? prepared(loop) : with_long_calls(prepared(loop));
     tables_ = RowTables::of(whole, target.isa);
     const Problem& p = tables_ ? tables_->loop() : whole;
     const Lanes lanes = expanded(p.back, p, target.isa);
     cost_ = 1 + static_cast<int64_t>(lanes.code.size()) / kFreeOperations;
-    coordinates_ = reads_coordinates(p.back);
     const int inner_axis = p.out[0].dims.size() - 1;
-    const bool large = exceeds_cache(whole);
     for (FlatPart& flat : parts_of(p)) {
       const auto kernel = [&](RowShape shape) {
         const Lanes code = two_vectors(p.back, lanes, shape, target.isa);

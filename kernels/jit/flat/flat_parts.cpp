@@ -120,6 +120,29 @@ Problem prepared(const Problem& loop) {
   return p;
 }
 
+Problem with_long_calls(Problem loop) {
+  constexpr int64_t kFew = 16, kMuch = int64_t{1} << 18;
+  const Dims& dims = loop.out[0].dims;
+  const int last = dims.size() - 2;  // of the axes of rows
+  if (last < 1 || dims[last] >= kFew) return loop;
+  const auto bytes = [&](int axis) {
+    int64_t most = 0;
+    for (const auto* side : {&loop.in, &loop.out})
+      for (const TensorDesc& desc : *side)
+        most = std::max(most, desc.dims[axis] * desc.strides[axis] * bits_of(desc.dtype) / 8);
+    return most;
+  };
+  int longest = last;
+  for (int axis = 0; axis < last; ++axis)
+    if (dims[axis] >= dims[longest] * 4 && bytes(axis) <= kMuch) longest = axis;
+  for (auto* side : {&loop.in, &loop.out})
+    for (TensorDesc& desc : *side) {
+      std::swap(desc.dims[last], desc.dims[longest]);
+      std::swap(desc.strides[last], desc.strides[longest]);
+    }
+  return loop;
+}
+
 bool reads_coordinates(const Expr& expr) {
   return std::any_of(expr.code.begin(), expr.code.end(), [](const Instr& in) { return in.op == ExprOp::index_s32; });
 }

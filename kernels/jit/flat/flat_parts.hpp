@@ -34,6 +34,10 @@ struct FlatPart {
 
 /// The loop as generated code wants it: axes in the order of its memory, joined, at least one.
 Problem prepared(const Problem& loop);
+
+/// A prepared loop that reads no coordinates: where few rows follow each other and many lie along another axis, not too
+/// far apart for the caches, the two axes change places, for a call costs as much as some rows.
+Problem with_long_calls(Problem loop);
 /// The prepared loop in rows of at most 2048 elements, so that threads can share a long axis, or 8192 where there are
 /// other axes to share; a shorter rest is a part of its own.
 std::vector<FlatPart> parts_of(const Problem& prepared);
