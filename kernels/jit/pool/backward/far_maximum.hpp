@@ -31,9 +31,9 @@ class FarMaximumPool {
   Status operator()(const RunArgs& args) const;
 
  private:
-  /// What a row of windows needs and leaves: numbers of rows of cells.
+  /// What a row of windows needs and leaves, by numbers of rows of cells.
   struct WindowRow {
-    std::vector<int64_t> reached;  ///< in ascending order
+    std::vector<int64_t> reached;  ///< in ascending order; then where their maxima are kept
     int64_t read_end = 0;          ///< those before are read when it is its turn
     int64_t finished_end = 0;      ///< those before are complete behind it
   };
@@ -68,10 +68,8 @@ class FarMaximumPool {
   PoolStages stages_;
   int threads_;
   int64_t lanes_;
-  Group whole_, rest_;  ///< of a vector of channels, and of those that are left
-  std::vector<int32_t> first_taps_;
-  std::vector<std::vector<int64_t>>
-      reached_;  ///< of each row of windows: where the maxima of the rows it reaches begin
+  Group whole_, rest_;               ///< of a vector of channels, and of those that are left
+  std::vector<int32_t> first_taps_;  ///< of each window: bytes from its first tap to the first one inside the source
   RowMaximaKernel maxima_;
   WindowSumsKernel sums_;
   /// Channel-first: rows of cells, of windows, and of gradients of cells, exchanged with channels.
