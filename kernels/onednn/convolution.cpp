@@ -209,7 +209,7 @@ memory::desc bias_desc(const Problem& problem) {
 
 /// The bias as the primitive takes it: oneDNN 3.7 reads one of 16 bits beside integers as if it had 32.
 memory::desc bias_wanted(const Problem& problem, const Product& product) {
-  const memory::desc have = bias_desc(problem);
+  memory::desc have = bias_desc(problem);
   if (have.is_zero() || !is_integer(product.weights.dtype)) return have;
   return {have.get_dims(), memory::data_type::f32, have.get_strides()};
 }
