@@ -68,6 +68,19 @@ TEST(pool_far_maximum, threads_change_no_byte) {
     }
 }
 
+/// Gradients of nothing are zeros, which other kernels write.
+TEST(pool_far_maximum, no_windows_are_left_to_others) {
+  for (const bool channel_last : {false, true}) {
+    Problem p = maximum_gradient(Dtype::f32, {1, 3, {8, 8}, {8, 8}, {1, 1}, {1, 1}, {4, 4}}, channel_last);
+    for (int axis : {1, 2}) p.in[1].dims[channel_last ? axis : axis + 1] = 0;
+    for (const Isa isa : generated_isas()) {
+      Random random(1);
+      EXPECT_FALSE(jit::FarMaximumPool::fits(p, {.isa = isa}));
+      expect_reference_bytes(p, random, {.isa = isa, .threads = 1});
+    }
+  }
+}
+
 /// One window over a source that is longer than its kernels spell out elsewhere.
 TEST(pool_far_maximum, windows_of_any_length) {
   for (const Isa isa : generated_isas())

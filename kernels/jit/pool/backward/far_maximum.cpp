@@ -65,8 +65,8 @@ int64_t FarMaximumPool::slots_for(const std::vector<WindowRow>& rows) {
 
 bool FarMaximumPool::fits(const Problem& problem, const Target& target) {
   const PoolPlan p(problem);
-  if (!p.maximum || p.indices >= 0 || p.has_folds()) return false;
   const PoolGeometry& g = p.g;
+  if (!p.maximum || p.indices >= 0 || p.has_folds() || elements(g.dst) == 0) return false;
   const bool along_x = !p.channel_last && bits_of(problem.in[0].dtype) == 32;
   const int64_t each = p.tap_rows() * g.kernel[2] + p.reach(0) * p.reach(1) * p.reach(2);
   if (each < (along_x ? kFarAlongX : kFar)) return false;
