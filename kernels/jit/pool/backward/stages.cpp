@@ -58,18 +58,17 @@ std::vector<RowOperand> PoolStages::front_operands(const RowWalk& walk) const {
 }
 
 template <class Write>
-PoolStages::Kernel PoolStages::made(const Key& key, int64_t length, Write write) {
+PoolStages::Kernel PoolStages::made(const Key& key, Write write) {
   auto& kernel = kernels_[key];
   if (!kernel) {
     RowKernelWriter w;
     write(w);
     // Of the rows that a sum shares with the one before, one comes from memory; a channel-last spread asks for its rows
     // by itself, tiles of planes read many source rows at once.
-    const Kind kind = std::get<0>(key);
     const bool from_memory =
-        p_.channel_last ? kind == Kind::sum && p_.reach(1) > 1 : kind == Kind::source && p_.rows() > 1;
+        p_.channel_last ? key.kind == Kind::sum && p_.reach(1) > 1 : key.kind == Kind::source && p_.rows() > 1;
     const Fetching fetching = from_memory ? Fetching::near() : Fetching{};
-    kernel = w.make(isa_, length, std::get<8>(key), fetching, false);
+    kernel = w.make(isa_, key.walk.length, key.streaming, fetching, false);
   }
   return kernel.get();
 }
@@ -81,9 +80,7 @@ std::vector<PoolStages::Kernel> PoolStages::sum(size_t covers, const RowWalk& wa
     const size_t rows = std::min(kSumRows, covers - done);
     const bool first = done == 0, last = done + rows == covers;
     const int form = static_cast<int>(rows) * 4 + first * 2 + last;
-    list.push_back(made(
-        {Kind::sum, form, walk.length, walk.along, walk.scratch_row_bytes, walk.joined, walk.every, walk.ahead, false},
-        walk.length, [&](RowKernelWriter& w) { write_sum(w, rows, first, last, walk); }));
+    list.push_back(made({Kind::sum, form, walk}, [&](RowKernelWriter& w) { write_sum(w, rows, first, last, walk); }));
     done += rows;
   } while (done < covers);
   return list;
@@ -107,30 +104,26 @@ void PoolStages::write_sum(RowKernelWriter& w, size_t rows, bool first, bool las
 }
 
 PoolStages::Kernel PoolStages::gradients(const RowWalk& walk) {
-  return made(
-      {Kind::gradients, 0, walk.length, walk.along, walk.scratch_row_bytes, walk.joined, walk.every, walk.ahead, false},
-      walk.length,
-      [&](RowKernelWriter& w) { w.store(scratch_rows(walk), w.splice(p_.front, p_.front_in, front_operands(walk))); });
+  return made({Kind::gradients, 0, walk}, [&](RowKernelWriter& w) {
+    w.store(scratch_rows(walk), w.splice(p_.front, p_.front_in, front_operands(walk)));
+  });
 }
 
 PoolStages::Kernel PoolStages::source(const RowWalk& walk) {
-  return made(
-      {Kind::source, 0, walk.length, walk.along, walk.scratch_row_bytes, walk.joined, walk.every, walk.ahead, false},
-      walk.length, [&](RowKernelWriter& w) { w.store(scratch_rows(walk), w.load(operand(p_.in[0], walk))); });
+  return made({Kind::source, 0, walk},
+              [&](RowKernelWriter& w) { w.store(scratch_rows(walk), w.load(operand(p_.in[0], walk))); });
 }
 
 PoolStages::Back PoolStages::back(size_t summed, const RowWalk& walk, bool may_stream) {
   const auto kernel = [&](bool streaming) {
-    return made({Kind::back, static_cast<int>(summed), walk.length, walk.along, walk.scratch_row_bytes, walk.joined,
-                 walk.every, walk.ahead, streaming},
-                walk.length, [&](RowKernelWriter& w) {
-                  auto cells = summed == 0 ? w.builder().constant(0) : w.load(scratch_rows(walk));
-                  for (size_t k = 1; k < summed; ++k) cells = w.builder().add(cells, w.load(scratch_rows(walk)));
-                  std::vector<RowOperand> operands, outputs;
-                  for (int k : p_.back_in) operands.push_back(operand(p_.in[static_cast<size_t>(k)], walk));
-                  for (const PoolOperand& o : p_.out) outputs.push_back(operand(o, walk));
-                  w.splice(p_.back, p_.back_in, operands, outputs, cells);
-                });
+    return made({Kind::back, static_cast<int>(summed), walk, streaming}, [&](RowKernelWriter& w) {
+      auto cells = summed == 0 ? w.builder().constant(0) : w.load(scratch_rows(walk));
+      for (size_t k = 1; k < summed; ++k) cells = w.builder().add(cells, w.load(scratch_rows(walk)));
+      std::vector<RowOperand> operands, outputs;
+      for (int k : p_.back_in) operands.push_back(operand(p_.in[static_cast<size_t>(k)], walk));
+      for (const PoolOperand& o : p_.out) outputs.push_back(operand(o, walk));
+      w.splice(p_.back, p_.back_in, operands, outputs, cells);
+    });
   };
   return {kernel(false), may_stream ? kernel(true) : nullptr};
 }

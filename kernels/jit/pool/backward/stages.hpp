@@ -3,10 +3,10 @@
 // and of source cells as f32, and the back expression over finished cells.
 #pragma once
 
+#include <compare>
 #include <map>
 #include <memory>
 #include <span>
-#include <tuple>
 
 #include "kernels/jit/pool/plan.hpp"
 
@@ -29,6 +29,7 @@ struct RowWalk {
   bool joined = false;
   int64_t every = 1;  ///< rows of the tensors that one row of scratch memory stands for
   int64_t ahead = 0;  ///< rows before that one in which what is read is fetched; for rows that lie far apart
+  friend auto operator<=>(const RowWalk&, const RowWalk&) = default;
 };
 
 class PoolStages {
@@ -67,7 +68,13 @@ class PoolStages {
   static constexpr size_t kMaxOperands = 96;
   static constexpr size_t kSumRows = 8;  ///< of windows that one kernel adds up
   enum class Kind : uint8_t { sum, gradients, source, back };
-  using Key = std::tuple<Kind, int, int64_t, Along, int64_t, bool, int64_t, int64_t, bool>;
+  struct Key {
+    Kind kind;
+    int form;  ///< of kernels of one kind
+    RowWalk walk;
+    bool streaming = false;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
 
   RowOperand operand(const PoolOperand& o, const RowWalk& walk) const;
   static RowOperand scratch_rows(const RowWalk& walk) { return {Dtype::f32, true, walk.scratch_row_bytes}; }
@@ -75,7 +82,7 @@ class PoolStages {
   std::vector<RowOperand> front_operands(const RowWalk& walk) const;
   void write_sum(RowKernelWriter& w, size_t rows, bool first, bool last, const RowWalk& walk) const;
   template <class Write>
-  Kernel made(const Key& key, int64_t length, Write write);
+  Kernel made(const Key& key, Write write);
 
   const PoolPlan& p_;
   Isa isa_;
