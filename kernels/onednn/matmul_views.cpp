@@ -4,9 +4,9 @@
 #include "kernels/onednn/matmul_views.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "kernels/onednn/view.hpp"
+#include "src/base/shape.hpp"
 
 namespace partita::onednn {
 namespace {
@@ -59,16 +59,14 @@ std::vector<TensorDesc*> tensors_of(MatmulViews& v) {
 /// Batch axes in the order of the result's memory, whatever the user calls them: oneDNN 3.7 reads out of bounds where
 /// they lie otherwise and an operand of a post-operation repeats along one.
 void sort_batch_axes(MatmulViews& v) {
+  Dims order;
+  for (int axis = 0; axis < v.dst.dims.size(); ++axis) order.push_back(axis);
   const Dims strides = v.dst.strides;
-  std::vector<int> order(static_cast<size_t>(v.dst.dims.size() - 2));
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, [&](int x, int y) { return strides[x] > strides[y]; });
+  std::stable_sort(order.begin(), order.end() - 2,
+                   [&](int64_t x, int64_t y) { return strides[static_cast<int>(x)] > strides[static_cast<int>(y)]; });
   for (TensorDesc* tensor : tensors_of(v)) {
-    const TensorDesc before = *tensor;
-    for (size_t axis = 0; axis < order.size(); ++axis) {
-      tensor->dims[static_cast<int>(axis)] = before.dims[order[axis]];
-      tensor->strides[static_cast<int>(axis)] = before.strides[order[axis]];
-    }
+    tensor->dims = permuted(tensor->dims, order);
+    tensor->strides = permuted(tensor->strides, order);
   }
 }
 

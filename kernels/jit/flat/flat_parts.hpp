@@ -34,7 +34,6 @@ struct FlatPart {
 
 /// The loop as generated code wants it: axes in the order of its memory, joined, at least one.
 Problem prepared(const Problem& loop);
-
 /// A prepared loop that reads no coordinates: where few rows follow each other and many lie along another axis, not too
 /// far apart for the caches, the two axes change places, for a call costs as much as some rows.
 Problem with_long_calls(Problem loop);
