@@ -2,6 +2,7 @@
 // Each instruction of an expression as lane operations; entry: expanded().
 #include "kernels/jit/code/expand.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -184,6 +185,11 @@ const char* refuse_expansion(const Expr& expr, const Problem& problem) {
     if (const char* reason = refuse_numbers(problem.in[static_cast<size_t>(in.imm)])) return reason;
   }
   return nullptr;
+}
+
+const char* refuse_placeless(const Expr& expr, const Problem& problem) {
+  const bool places = std::ranges::any_of(expr.code, [](const Instr& in) { return reads_place(in.op); });
+  return places ? "an expression reads coordinates" : refuse_expansion(expr, problem);
 }
 
 Lanes expanded(const Expr& expr, const Problem& problem, Isa isa, bool skeleton_is_rounded) {

@@ -10,6 +10,8 @@ namespace partita::jit {
 
 /// Null where every instruction has lane operations, otherwise the reason.
 const char* refuse_expansion(const Expr& expr, const Problem& problem);
+/// The same for an expression in front of a skeleton or behind it, where kernels do not tell where an element is.
+const char* refuse_placeless(const Expr& expr, const Problem& problem);
 
 /// Same meaning as the interpreter's, for code with instructions of `isa`; only where refuse_expansion has no reason.
 /// `skeleton_is_rounded`: see without_needless_casts.

@@ -98,11 +98,8 @@ const char* refuse_resample(const Problem& p, const Target&) {
   for (const TensorDesc* desc : {&p.in[static_cast<size_t>(front_port(p.step))], &p.out[0]})
     if (elements(desc->dims) == 0) return "a tensor has no elements";
   const Expr front = front_expression(p), back = back_expression(p);
-  for (const Expr* e : {&front, &back}) {
-    if (const char* reason = refuse_expansion(*e, p)) return reason;
-    for (const Instr& in : e->code)
-      if (reads_place(in.op)) return "an expression reads coordinates";
-  }
+  for (const Expr* e : {&front, &back})
+    if (const char* reason = refuse_placeless(*e, p)) return reason;
   bool channel_last = false;
   if (const char* reason = refuse_resample_walk(p, channel_last)) return reason;
   const PlaneWalk walk = resample_walk(p, channel_last);

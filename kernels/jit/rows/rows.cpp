@@ -22,11 +22,9 @@ constexpr int64_t kLeastTiles = 8;
 constexpr int64_t kUnit = 64;  ///< blocks are multiples of it, so that vectors and cache lines stay whole
 
 const char* refuse_expression(const Expr& expr, const Problem& problem) {
-  for (const Instr& in : expr.code) {
-    if (reads_place(in.op)) return "an expression reads coordinates";
+  for (const Instr& in : expr.code)
     if (fold_of(in.op) != Fold::none) return "an expression reduces";
-  }
-  return refuse_expansion(expr, problem);
+  return refuse_placeless(expr, problem);
 }
 
 const char* refuse_type(Dtype dtype, bool output) {

@@ -24,9 +24,8 @@ namespace {
 constexpr int64_t kMaxTaps = 512, kMaxTerms = 1024;
 
 const char* refuse_expression(const Expr& e, const Problem& p) {
-  if (const char* reason = refuse_expansion(e, p)) return reason;
+  if (const char* reason = refuse_placeless(e, p)) return reason;
   for (const Instr& in : e.code) {
-    if (reads_place(in.op)) return "an expression reads coordinates";
     if (in.op == ExprOp::load && !Emitter::loads(p.in[static_cast<size_t>(in.imm)].dtype))
       return "an operand's type has no generated conversion";
   }
@@ -60,8 +59,8 @@ const char* refuse_pool_backward(const Problem& p, const Target& target) {
   if (plan.maximum && !Emitter::loads(p.in[0].dtype)) return "the source's type has no generated conversion";
   for (const TensorDesc& desc : p.out)
     if (!Emitter::stores(desc.dtype)) return "a result's type has no generated conversion";
-  const bool far = FarMaximumPool::fits(p, target);
-  if (const char* reason = far ? nullptr : refuse_windows(plan)) return reason;
+  if (!FarMaximumPool::fits(p, target))
+    if (const char* reason = refuse_windows(plan)) return reason;
   if (const char* reason = refuse_folds_of(plan, p, target)) return reason;
   return PoolStages::refuse(plan);
 }

@@ -185,11 +185,8 @@ const char* refuse_forward_plan(const Problem& problem) {
   const ForwardPool p = forward_pool(problem);
   const int64_t places = p.g.pads_begin[2] + p.g.src[2] + p.g.kernel[2] * p.g.dilations[2] + p.g.strides[2];
   if (places * p.g.channels > INT32_MAX / 8) return "a row is too long";
-  for (const Expr* e : {&p.front, &p.back}) {
-    if (const char* reason = refuse_expansion(*e, problem)) return reason;
-    for (const Instr& in : e->code)
-      if (reads_place(in.op)) return "an expression reads coordinates";
-  }
+  for (const Expr* e : {&p.front, &p.back})
+    if (const char* reason = refuse_placeless(*e, problem)) return reason;
   if (p.front_in.size() > kMaxOperands || p.back_in.size() > kMaxOperands || p.out.size() > kMaxOperands)
     return "too many operands";
   const auto refuse = [&](const PoolView& view, const Dims& extents, bool output) -> const char* {

@@ -398,9 +398,7 @@ const char* refuse_pool_indices(const Problem& p) {
     return !walk || (output && *walk == RowWalk::same) ? "an operand's elements are not next to each other" : nullptr;
   };
   for (const Expr* e : {&front, &back}) {
-    if (const char* reason = refuse_expansion(*e, p)) return reason;
-    for (const Instr& in : e->code)
-      if (reads_place(in.op)) return "an expression reads coordinates";
+    if (const char* reason = refuse_placeless(*e, p)) return reason;
     const std::vector<int> loaded = loaded_operands(*e);
     if (loaded.size() > kMaxOperands) return "too many operands";
     for (int k : loaded)

@@ -238,9 +238,8 @@ const char* refuse_pool_scatter(const Problem& p, const Target&) {
     if (elements(desc->dims) == 0) return "a tensor has no elements";
   const Expr front = front_expression(p), back = back_expression(p);
   for (const Expr* e : {&front, &back}) {
-    if (const char* reason = refuse_expansion(*e, p)) return reason;
+    if (const char* reason = refuse_placeless(*e, p)) return reason;
     for (const Instr& in : e->code) {
-      if (reads_place(in.op)) return "an expression reads coordinates";
       if (in.op == ExprOp::load && !Emitter::loads(p.in[static_cast<size_t>(in.imm)].dtype))
         return "an operand's type has no generated conversion";
     }
