@@ -2,6 +2,8 @@
 // Pooling gradients of channel-last tensors.
 #pragma once
 
+#include <map>
+
 #include "kernels/jit/pool/backward/spread.hpp"
 #include "kernels/jit/pool/backward/stages.hpp"
 #include "kernels/jit/pool/backward/winner.hpp"

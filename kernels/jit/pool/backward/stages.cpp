@@ -59,18 +59,17 @@ std::vector<RowOperand> PoolStages::front_operands(const RowWalk& walk) const {
 
 template <class Write>
 PoolStages::Kernel PoolStages::made(const Key& key, Write write) {
-  auto& kernel = kernels_[key];
-  if (!kernel) {
-    RowKernelWriter w;
-    write(w);
-    // Of the rows that a sum shares with the one before, one comes from memory; a channel-last spread asks for its rows
-    // by itself, tiles of planes read many source rows at once.
-    const bool from_memory =
-        p_.channel_last ? key.kind == Kind::sum && p_.reach(1) > 1 : key.kind == Kind::source && p_.rows() > 1;
-    const Fetching fetching = from_memory ? Fetching::near() : Fetching{};
-    kernel = w.make(isa_, key.walk.length, key.streaming, fetching, false);
-  }
-  return kernel.get();
+  const auto same = std::ranges::find(kernels_, key, &std::pair<Key, std::shared_ptr<const FlatKernel>>::first);
+  if (same != kernels_.end()) return same->second.get();
+  RowKernelWriter w;
+  write(w);
+  // Of the rows that a sum shares with the one before, one comes from memory; a channel-last spread asks for its rows
+  // by itself, tiles of planes read many source rows at once.
+  const bool from_memory =
+      p_.channel_last ? key.kind == Kind::sum && p_.reach(1) > 1 : key.kind == Kind::source && p_.rows() > 1;
+  const Fetching fetching = from_memory ? Fetching::near() : Fetching{};
+  kernels_.emplace_back(key, w.make(isa_, key.walk.length, key.streaming, fetching, false));
+  return kernels_.back().second.get();
 }
 
 std::vector<PoolStages::Kernel> PoolStages::sum(size_t covers, const RowWalk& walk) {

@@ -3,10 +3,10 @@
 // and of source cells as f32, and the back expression over finished cells.
 #pragma once
 
-#include <compare>
-#include <map>
 #include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "kernels/jit/pool/plan.hpp"
 
@@ -29,7 +29,7 @@ struct RowWalk {
   bool joined = false;
   int64_t every = 1;  ///< rows of the tensors that one row of scratch memory stands for
   int64_t ahead = 0;  ///< rows before that one in which what is read is fetched; for rows that lie far apart
-  friend auto operator<=>(const RowWalk&, const RowWalk&) = default;
+  friend bool operator==(const RowWalk&, const RowWalk&) = default;
 };
 
 class PoolStages {
@@ -73,7 +73,7 @@ class PoolStages {
     int form;  ///< of kernels of one kind
     RowWalk walk;
     bool streaming = false;
-    friend auto operator<=>(const Key&, const Key&) = default;
+    friend bool operator==(const Key&, const Key&) = default;
   };
 
   RowOperand operand(const PoolOperand& o, const RowWalk& walk) const;
@@ -87,7 +87,7 @@ class PoolStages {
   const PoolPlan& p_;
   Isa isa_;
   std::vector<float> window_weights_;
-  std::map<Key, std::shared_ptr<const FlatKernel>> kernels_;
+  std::vector<std::pair<Key, std::shared_ptr<const FlatKernel>>> kernels_;  ///< few, so that they are searched
 };
 
 }  // namespace partita::jit
