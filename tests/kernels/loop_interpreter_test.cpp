@@ -326,5 +326,19 @@ TEST(collapse, changes_no_result) {
   EXPECT_GT(collapsed_loops, 50);
 }
 
+/// As a bias lies over [N, C, 1, 1]: whatever strides axes of extent 1 have, they keep no others apart.
+TEST(collapse, axes_of_extent_1_are_gone) {
+  for (const Dims& strides : {Dims{0, 1, 0, 0}, Dims{0, 1, 1, 1}, Dims{7, 1, 0, 5}}) {
+    Problem p = problem_for(StepKind::loop, OpKind::Wildcard);
+    p.out = {dense_desc(Dtype::f32, {67, 447, 1, 1})};
+    p.in = {p.out[0], {Dtype::f32, p.out[0].dims, strides, 0}};
+    ExprBuilder b(p.back);
+    b.store(0, b.add(b.load(0), b.load(1)));
+    const Problem less = collapsed(p);
+    EXPECT_EQ(text_of(less.out[0].dims), text_of(Dims{67, 447}));
+    EXPECT_EQ(text_of(less.in[1].strides), text_of(Dims{strides[0], 1}));
+  }
+}
+
 }  // namespace
 }  // namespace partita::test
