@@ -57,8 +57,21 @@ void Emitter::load(Xmm dst, Dtype dtype, Walk walk, const RegExp& address, int c
   widen(dst, dtype);
 }
 
+namespace {
+
+/// So many 32-bit lanes are one plain move, which what is read next need not wait for as for a masked one.
+bool is_small_move(int count) { return count == 1 || count == 2 || count == 4; }
+
+}  // namespace
+
 void Emitter::load_bytes(Xmm dst, int bytes, const RegExp& address, int count) {
   const bool part = count < lanes();
+  if (bytes == 4 && part && is_small_move(count)) {
+    const Xmm few = low(dst);
+    return count == 1   ? vmovss(few, dword[address])
+           : count == 2 ? vmovq(few, qword[address])
+                        : vmovups(few, ptr[address]);
+  }
   if (wide_ || !part) {
     if (part) use_mask(0, count);
     return load_masked(part ? dst | k1 | T_z : dst, bytes, address);
@@ -273,6 +286,12 @@ void Emitter::store_bytes(Xmm v, int bytes, const RegExp& address, int count, bo
   if (wide_ && bytes == 2 && in_pieces(count * 2, streaming)) {
     vpmovdw(half(scratch(3)), v);
     return stream(half(scratch(3)), address, count * 2);
+  }
+  if (bytes == 4 && part && is_small_move(count)) {
+    const Xmm few = low(v);
+    return count == 1   ? vmovss(dword[address], few)
+           : count == 2 ? vmovq(qword[address], few)
+                        : vmovups(ptr[address], few);
   }
   if (wide_) {
     if (part) use_mask(0, count);

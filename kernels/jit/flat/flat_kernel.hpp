@@ -3,112 +3,29 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <vector>
 
-#include "kernels/jit/code/body.hpp"
-#include "kernels/jit/flat/joined_stores.hpp"
+#include "kernels/jit/flat/row_emitter.hpp"
 
 namespace partita::jit {
 
-/// Of an output of RowShape::joined whose vectors are operands of their own: which vector of its row it is.
-struct JoinedVector {
-  int number;
-  bool last;              ///< of the row
-  bool ends_row = false;  ///< nor does one of another output come behind it
-};
-
-/// One operand of the rows: how far it moves from element to element (0 or 1) and, in bytes, from row to row.
-/// An output with a fold is f32 and is added to (or multiplied, ..) in memory: element by element where it steps, else
-/// all elements of a row are folded into one number.
-struct RowOperand {
-  Dtype dtype;
-  bool steps;
-  int64_t row_bytes;
-  Fold fold = Fold::none;
-  Fetching fetching = {};  ///< of an input: of each vector, for what is read next
-  bool kept = false;       ///< of an output: it is read again soon, so it is never stored past the caches
-  /// Not -1: this one lies `behind` bytes behind operand number `place`, which has the address (see SideBySide).
-  int place = -1, behind = 0;
-  int count = 0;        ///< not 0: of each vector so many elements
-  bool packed = false;  ///< of an output of 16-bit elements: what is stored are two whole vectors (LaneOp::pack)
-  std::optional<JoinedVector> joined = {};
-  /// Of an input whose addresses are numbers (ExprOp::uniform): how it lies over the loop.
-  std::optional<TensorDesc> numbers = {};
-};
-
-/// The operand as expansion asks for it.
-TensorDesc described(const RowOperand& operand);
-
-struct RowShape {
-  int64_t length;  ///< elements of a row
-  std::vector<RowOperand> in = {}, out = {};
-  Fetching fetching = {};  ///< of each whole vector of all inputs, but those that fetch in turns
-  bool streaming = false;  ///< whole vectors are stored past the caches; those rows start at multiples of 64 bytes then
-  /// With `streaming`: rows of all outputs follow each other, wherever they start, and have elements of one size.
-  bool joined = false;
-  int vectors = 1;     ///< so many vectors of a row at once; where more than one, rows are whole multiples of them
-  bool fenced = true;  ///< a streaming call ends with a fence; without it the caller fences before others read
-};
-
-/// Arguments of a call: addresses of the first row's first elements, the number of rows, and the coordinates that index
-/// operations read (of the first element; only the innermost advances).
-struct RowCall {
-  const void* const* in;
-  void* const* out;
-  const int32_t* coordinates;
-  int64_t rows;
-  const JoinedPlace* joined = nullptr;  ///< joined rows: of each output
-  int64_t pending = 0;                  ///< the same: elements stored together with the first one
-};
-
-class FlatKernel : private Emitter {
+class FlatKernel : private RowEmitter {
  public:
-  /// Outputs that fold whole rows, at the most: each has a register.
-  static constexpr int kMaxRowFolds = 4;
+  using RowEmitter::kMaxRowFolds;
 
   /// Throws Xbyak::Error where there is no memory for code.
   FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int inner_axis);
   void operator()(const RowCall& call) const { entry_(&call); }
 
  private:
-  void assign_addresses();
-  const RowOperand& operand(size_t k) const;
-  Xbyak::RegExp address(size_t k);
-  Xbyak::RegExp elements(size_t k);
-  int rows_together(int folds) const;
-  int held_vectors(size_t operations) const;
-  int vectors_together() const;
-  int lanes_of(int vector) const;
   void emit_held(const std::function<void(size_t output, const Xbyak::RegExp& at, int count)>& move);
   void next_rows(size_t k, int rows);
   void emit_rows_together(Body& body);
-  void emit_row(Body& body);
-  void emit_elements(Body& body);
   void emit_joined_row(Body& body);
   bool joins_vectors() const;
   std::vector<Dtype> joined_types() const;
-  size_t joined_result(size_t output) const;
-  BodyHooks hooks_for(int count);
-  void load_operand(Xbyak::Xmm dst, int operand, int count);
-  void fetch(const RowOperand& o, const Xbyak::RegExp& from, int count);
-  void store_operand(Xbyak::Xmm value, const Lane& store, int count);
-  void load_index(Xbyak::Xmm dst, int axis);
-  void load_number(Xbyak::Xmm dst, int operand);
-  bool folds_row(size_t output) const;
-  bool sums_up(size_t output) const;
-  Xbyak::Xmm accumulator(size_t output) const { return vec(accumulators_[output] + turn_); }
 
-  RowShape shape_;
-  int inner_axis_;
-  std::vector<std::optional<Xbyak::Reg64>> addresses_;  // of inputs, then outputs
-  std::optional<JoinedStores> joined_;
-  std::vector<int> accumulators_;  // first register of each output that folds into registers; -1: none
   void (*entry_)(const RowCall*) = nullptr;
-  int rows_together_ = 1;  // registers of each: of rows whose numbers are folded at once
-  int held_ = 0;           // registers of each: vectors of the row that all rows are added to; 0: it is in memory
-  int turn_ = 0;           // the row or vector of those that is emitted
-  int passed_ = 0;         // vectors of this pass of the loop before the one that is emitted
 };
 
 }  // namespace partita::jit
