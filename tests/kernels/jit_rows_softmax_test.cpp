@@ -44,6 +44,7 @@ Problem random_forward(Random& random, Types types) {
   p.in = {rows_desc(types.src, dims, random)};
   p.out = {rows_desc(types.dst, dims, random)};
   p.narrow = has_narrow_results(p);
+  if (random.coin()) p.result_bytes = int64_t{1} << 40;  // a part of something that leaves the caches
   if (logarithm) return p;
   p.attrs.set(Attr::mode, std::string(random.coin() ? "none" : "inf_as_zero"));
   if (random.coin()) return p;
@@ -62,6 +63,7 @@ Problem random_backward(Random& random, Types types) {
   p.in = {rows_desc(types.src, dims, random), rows_desc(types.src, dims, random)};
   p.out = {rows_desc(types.dst, dims, random)};
   p.narrow = has_narrow_results(p);
+  if (random.coin()) p.result_bytes = int64_t{1} << 40;
   return p;
 }
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/jit/rows/whole_rows.hpp"
+#include "kernels/jit/rows/short_rows.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/text.hpp"
 #include "tests/support/kernel_run.hpp"
@@ -39,7 +39,7 @@ class Rows {
     finish.store(jit::as_row(most), inverse);
     ExprBuilder m = map.builder();
     map.back(plan_, m.mul(m.sub(map.front(plan_), map.load(sum)), map.load(most)));
-    rows_.emplace(plan_, [&](jit::RowCode& row) {
+    rows_.emplace(plan_, [&](jit::RowWriter& row) {
       row.begin(sum, 0);
       row.begin(most, 0.25f);
       row.elements(folds);
@@ -49,11 +49,11 @@ class Rows {
     });
   }
 
-  const jit::WholeRows& operator*() const { return *rows_; }
+  const jit::ShortRows& operator*() const { return *rows_; }
 
  private:
   jit::RowPlan plan_;
-  std::optional<jit::WholeRows> rows_;
+  std::optional<jit::ShortRows> rows_;
 };
 
 struct Results {
@@ -82,7 +82,7 @@ TEST(jit_whole_rows, rows_give_the_same_together_and_alone) {
           void* out[] = {dst, numbers.data()};
           const Rows rows(isa, dtype, kRows, length, apart, streaming);
           for (int64_t row = 0; row < kRows; row += alone ? 1 : kRows)
-            (*rows).run({in, out, nullptr}, row, alone ? row + 1 : kRows);
+            (*rows).run({in, out, nullptr}, nullptr, row, alone ? row + 1 : kRows);
           const auto untouched = [](std::byte b) { return b == std::byte{0x5a}; };
           EXPECT_TRUE(std::all_of(r.dst.data(), dst, untouched));
           EXPECT_TRUE(std::all_of(dst + bytes, r.dst.data() + r.dst.size(), untouched));
@@ -119,7 +119,7 @@ TEST(jit_whole_rows, an_output_may_lie_over_an_input_that_is_read_behind_it) {
     jit::Sweep folds, map;
     folds.fold(sum, Fold::sum, folds.front(plan));
     map.back(plan, map.builder().sub(map.front(plan), map.load(sum)));
-    const jit::WholeRows rows(plan, [&](jit::RowCode& row) {
+    const jit::ShortRows rows(plan, [&](jit::RowWriter& row) {
       row.begin(sum, 0);
       row.elements(folds);
       row.elements(map);

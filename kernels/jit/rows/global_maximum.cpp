@@ -51,20 +51,19 @@ class GlobalMaximum {
       write_find_both();
     }
     write_put();
-    if (WholeRows::fit(plan_, kShort)) {
-      whole_.emplace(plan_, [this](RowCode& row) { write_row(row); });
-    } else {
+    whole_ = whole_rows(plan_, scratch_.bytes(), kShort, [this](RowWriter& row) { write_row(row); });
+    if (!whole_) {
       if (plan_.space.along_lanes) find_max_.make(plan_);
       sweeps_.make(plan_);
     }
   }
 
-  size_t scratch_bytes() const { return rows_scratch_bytes(whole_, plan_, scratch_.bytes(), sweeps_); }
+  size_t scratch_bytes() const { return rows_scratch_bytes(whole_.get(), plan_, scratch_.bytes(), sweeps_); }
 
   Status operator()(const RunArgs& args) const {
     const bool planes = plan_.space.along_lanes;
     return run_rows(
-        whole_, plan_, args, scratch_.bytes(), sweeps_,
+        whole_.get(), plan_, args, scratch_.bytes(), sweeps_,
         [this, planes](const Tile& tile) { planes ? find_max(tile) : begin_both(tile); },
         [this, planes](const Tile& tile) {
           if (planes) fold_blocks(plan_, tile, place_, Fold::min);
@@ -107,7 +106,7 @@ class GlobalMaximum {
     put.back(plan_, b.select(b.apply(ExprOp::eq, n, place), gradient, b.constant(0)));
   }
 
-  void write_row(RowCode& row) const {
+  void write_row(RowWriter& row) const {
     row.begin(max_, identity_of(Fold::max));
     row.begin(place_, identity_of(Fold::min));
     row.elements(find_max_);
@@ -133,7 +132,7 @@ class GlobalMaximum {
   RowView number_, max_, place_;
   Sweep find_max_;
   LastSweeps sweeps_;
-  std::optional<WholeRows> whole_;
+  std::unique_ptr<const WholeRows> whole_;
 };
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include "kernels/jit/code/run_of.hpp"
 #include "kernels/jit/rows/norm.hpp"
 #include "kernels/jit/rows/norm_parts.hpp"
-#include "kernels/jit/rows/whole_rows.hpp"
+#include "kernels/jit/rows/short_rows.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
@@ -52,24 +52,22 @@ class LayerNorm {
     scale_ = scratch_.results(plan_);
     if (plan_.edges.has_front) elements_ = scratch_.elements(plan_);
     if (one_block()) mean_ = sums_;
-    const bool whole = WholeRows::fit(plan_, most_in_one_piece());
-    at_once_ = !whole && !root_mean_square_ && one_block() && !plan_.edges.has_front &&
-               bits_of(plan_.in[0].dtype) == 16 && plan_.space.lanes > kFirst;
+    at_once_ = !ShortRows::fit(plan_, most_in_one_piece()) && !root_mean_square_ && one_block() &&
+               !plan_.edges.has_front && bits_of(plan_.in[0].dtype) == 16 && plan_.space.lanes > kFirst;
     if (at_once_) first_ = scratch_.results(plan_);
     at_once_ ? write_sweep() : write_sweeps();
     write_map(p);
     if (one_block()) write_finish();
-    if (whole)
-      whole_.emplace(plan_, [this](RowCode& row) { write_row(row); });
-    else
-      make_tiles();
+    if (!at_once_)
+      whole_ = whole_rows(plan_, scratch_.bytes(), most_in_one_piece(), [this](RowWriter& row) { write_row(row); });
+    if (!whole_) make_tiles();
   }
 
-  size_t scratch_bytes() const { return rows_scratch_bytes(whole_, plan_, scratch_.bytes(), sweeps_); }
+  size_t scratch_bytes() const { return rows_scratch_bytes(whole_.get(), plan_, scratch_.bytes(), sweeps_); }
 
   Status operator()(const RunArgs& args) const {
     return run_rows(
-        whole_, plan_, args, scratch_.bytes(), sweeps_, [this](const Tile& tile) { measure(tile); },
+        whole_.get(), plan_, args, scratch_.bytes(), sweeps_, [this](const Tile& tile) { measure(tile); },
         [this](const Tile& tile) { finish(tile); });
   }
 
@@ -144,7 +142,7 @@ class LayerNorm {
     sweeps_.make(plan_);
   }
 
-  void write_row(RowCode& row) const {
+  void write_row(RowWriter& row) const {
     row.begin(sums_, 0);
     row.begin(squares_, 0);
     if (!root_mean_square_) {
@@ -236,7 +234,7 @@ class LayerNorm {
   RowView mean_, scale_, elements_, first_;
   Sweep estimate_, add_up_, means_, finish_;
   LastSweeps sweeps_;
-  std::optional<WholeRows> whole_;
+  std::unique_ptr<const WholeRows> whole_;
 };
 
 }  // namespace

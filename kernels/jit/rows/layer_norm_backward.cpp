@@ -5,7 +5,6 @@
 // Rows are dealt to a fixed number of groups; each group has its own f32 gradients of gamma and beta, which are added
 // in f64, in order. So results do not depend on the number of threads.
 #include <algorithm>
-#include <cmath>
 
 #include "kernels/jit/code/run_of.hpp"
 #include "kernels/jit/rows/norm.hpp"
@@ -61,12 +60,9 @@ class LayerNormBackward {
     if (plan_.edges.has_front) elements_ = scratch_.elements(plan_);
     write_sums();
     write_map();
-    if (WholeRows::fit(plan_, kShort)) {
-      write_numbers();
-      whole_.emplace(plan_, [this](RowCode& row) { write_row(row); });
-    } else {
-      sweeps_.make(plan_);
-    }
+    write_numbers();
+    whole_ = whole_rows(plan_, scratch_.bytes(), kShort, [this](RowWriter& row) { write_row(row); });
+    if (!whole_) make_tiles();
     groups_ = std::clamp<int64_t>(units() * (whole_ ? 1 : plan_.tiling.tile_rows) / kLeastRows, 1,
                                   std::min(kMostGroups, units()));
   }
@@ -91,9 +87,9 @@ class LayerNormBackward {
 
  private:
   /// Groups are made of rows or of tiles.
-  int64_t units() const { return whole_ ? elements(plan_.space.outer) * plan_.space.rows : tile_count(plan_); }
+  int64_t units() const { return whole_ ? whole_->rows() : tile_count(plan_); }
   ThreadScratch parts() const {
-    if (whole_) return {};
+    if (whole_) return whole_->scratch(std::min<int64_t>(plan_.threads, groups_));
     return {std::min<int64_t>(plan_.threads, groups_), static_cast<int64_t>(sweeps_.scratches() * scratch_.bytes())};
   }
   size_t group_bytes() const { return static_cast<size_t>(aligned(plan_.space.lanes * 4)); }
@@ -144,7 +140,12 @@ class LayerNormBackward {
     for (const RowView& view : {sum_, dot_}) means_.store(as_row(view), m.div(means_.load(as_row(view)), count));
   }
 
-  void write_row(RowCode& row) const {
+  void make_tiles() {
+    for (Sweep* sweep : {&deviations_, &means_}) sweep->make(plan_.isa, plan_.results(), 0, false);
+    sweeps_.make(plan_);
+  }
+
+  void write_row(RowWriter& row) const {
     row.read(plan_.in[2], mean_);
     row.read(plan_.in[3], rstd_);
     row.numbers(deviations_);
@@ -168,7 +169,7 @@ class LayerNormBackward {
     }
     const RunArgs own{args.in, {out.data(), args.out.size() + 2}, args.scratch};
     const int64_t begin = units() * group / groups_, end = units() * (group + 1) / groups_;
-    if (whole_) return whole_->run(own, begin, end);
+    if (whole_) return whole_->run(own, scratch, begin, end);
     sweep_tiles(
         plan_, own, scratch, scratch_.bytes(), begin, end, sweeps_, [this](const Tile& tile) { prepare(tile); },
         [this](const Tile& tile) { finish_sums(tile); });
@@ -177,19 +178,14 @@ class LayerNormBackward {
   void prepare(const Tile& tile) const {
     read_results(plan_, tile, plan_.in[2], mean_);
     read_results(plan_, tile, plan_.in[3], rstd_);
-    float* rstd = tile.floats(rstd_);
-    for (int64_t i = 0; i < tile.rows; ++i)
-      rstd[i] = static_cast<float>(1 / std::sqrt(static_cast<double>(rstd[i]) + static_cast<double>(epsilon_)));
+    deviations_.run_row(tile);
     fill_results(plan_, tile, sum_, 0);
     fill_results(plan_, tile, dot_, 0);
   }
 
   void finish_sums(const Tile& tile) const {
-    for (const RowView* view : {&sum_, &dot_}) {
-      fold_blocks(plan_, tile, *view, Fold::sum);
-      float* sum = tile.floats(*view);
-      for (int64_t i = 0; i < tile.rows; ++i) sum[i] /= static_cast<float>(plan_.space.lanes);
-    }
+    for (const RowView* view : {&sum_, &dot_}) fold_blocks(plan_, tile, *view, Fold::sum);
+    means_.run_row(tile);
   }
 
   /// diff_gamma and diff_beta from the groups' sums.
@@ -224,7 +220,7 @@ class LayerNormBackward {
   RowView mean_, rstd_, sum_, dot_, elements_;
   LastSweeps sweeps_;
   Sweep deviations_, means_;
-  std::optional<WholeRows> whole_;
+  std::unique_ptr<const WholeRows> whole_;
 };
 
 }  // namespace

@@ -234,7 +234,8 @@ void RowCode::write(const RowView& numbers, const RowView& tensor) {
 std::vector<size_t> RowCode::results() const {
   std::vector<size_t> results;
   for (size_t k = 0; k < out_.views.size(); ++k)
-    if (out_.views[k].steps && out_.views[k].row != 0) results.push_back(k);
+    if (out_.views[k].steps && out_.operands[static_cast<size_t>(out_.first[k])].fold == Fold::none)
+      results.push_back(k);
   return results;
 }
 

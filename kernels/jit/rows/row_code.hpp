@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "kernels/jit/rows/rows.hpp"
+#include "kernels/jit/rows/whole_rows.hpp"
 
 namespace partita::jit {
 
@@ -19,7 +19,7 @@ struct RowCodeSide {
   std::vector<RowOperand> operands;
 };
 
-class RowCode {
+class RowCode : public RowWriter {
  public:
   static constexpr int kMostRows = 4;
   /// Vectors of a row, the last of which may be partial.
@@ -28,14 +28,11 @@ class RowCode {
   /// a register's lowest lanes, so that what is computed of numbers is computed once for all.
   RowCode(const RowPlan& plan, int rows);
 
-  // What is done, in this order. A place in a tile's scratch memory stands for the values that go there.
-  /// The rows' numbers, before elements are folded into them: `value`, or what the tensor has for the rows.
-  void begin(const RowView& numbers, float value);
-  void read(const RowView& tensor, const RowView& numbers);
-  void elements(const Sweep& sweep);
-  /// A sweep over a tile's numbers (`as_row`).
-  void numbers(const Sweep& sweep);
-  void write(const RowView& numbers, const RowView& tensor);
+  void begin(const RowView& numbers, float value) override;
+  void read(const RowView& tensor, const RowView& numbers) override;
+  void elements(const Sweep& sweep) override;
+  void numbers(const Sweep& sweep) override;
+  void write(const RowView& numbers, const RowView& tensor) override;
 
   /// False where some rows at once do not work: they lie too far apart, or numbers of theirs not next to each other.
   bool works() const { return works_; }

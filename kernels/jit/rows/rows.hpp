@@ -108,6 +108,14 @@ struct Tile {
   std::byte* address(const RowView& view, int64_t block) const;
 };
 
+/// Some vectors of a row, and then others, by one expression: code with its operands, and the views of those that have
+/// an address.
+struct RowPass {
+  std::vector<RowView> in, out;
+  Lanes lanes;
+  RowShape shape{.length = 0};
+};
+
 /// One walk over a tile: an expression over views.
 class Sweep {
  public:
@@ -138,6 +146,9 @@ class Sweep {
   /// One row over `length` lanes.
   void run_row(const Tile& tile) const { run(tile, 0, 1, length_); }
 
+  /// The sweep over a row of `length` lanes, for those who make one code of several. While results are written, what
+  /// the next row reads is fetched.
+  std::vector<RowPass> passes(Isa isa, int64_t length) const;
   /// What is written, for those who make other code of it: operands of `expr` are numbers of views.
   const Expr& expr() const { return expr_; }
   const std::vector<RowView>& in() const { return in_; }
@@ -161,9 +172,14 @@ class Sweep {
   bool adds_rows() const;
   /// Two rows at once are worth it, and nothing but rows of sums is written for both.
   bool pairs_rows() const;
-  Codes codes(Isa isa, int64_t length, bool streaming) const;
+  /// make(first, length, vectors): what covers a row of `length` lanes, in order.
+  template <class F>
+  auto covering(Isa isa, int64_t length, F make) const;
+  RowShape row_shape(int64_t length, int vectors) const;
+  RowPass pass(Isa isa, int64_t first, int64_t length, int vectors) const;
   Code code(Isa isa, int64_t first, int64_t length, int vectors, bool streaming) const;
   int64_t fetched_ahead(const RowView& view) const;
+  bool fetches_next_row() const;
   /// The output has one number for each row of a call.
   bool folds_row(size_t output) const;
   bool may_stream(const RowPlan& plan) const;

@@ -3,16 +3,19 @@
 // The logarithm keeps no e and ends in (x - m) - log s. Backward: the sum over the slice, then each element.
 #include "kernels/jit/rows/softmax.hpp"
 
+#include <algorithm>
+#include <array>
 #include <deque>
 #include <limits>
 
 #include "kernels/jit/code/run_of.hpp"
 #include "kernels/jit/rows/row_maxima.hpp"
 #include "kernels/jit/rows/rows.hpp"
-#include "kernels/jit/rows/whole_rows.hpp"
+#include "kernels/jit/rows/short_rows.hpp"
 #include "kernels/narrow_results.hpp"
 #include "src/base/check.hpp"
 #include "src/base/cpu.hpp"
+#include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 
 namespace partita::jit {
@@ -24,7 +27,8 @@ using Value = Sweep::Value;
 /// where rows begin inside lines, nor do they fetch as much as those processors need that read no stream by themselves:
 /// there as many are in one piece as are compiled in a millisecond.
 constexpr int64_t kShort = 6, kShortWithoutTiles = 13;
-constexpr int64_t kShortBackward = 48;
+/// Going backward, elements of 16 bits are converted once; those of f32 are as fast from the nearest cache.
+constexpr int64_t kShortBackward = 48, kShortBackwardF32 = 24;
 
 const char* plan_along_axis(const Problem& p, const Target& target, int64_t given, const RowPorts& ports,
                             RowPlan& plan) {
@@ -67,17 +71,17 @@ class Softmax {
     write_sweeps();
     write_finish();
     const bool tiles = reads_streams_alone() && plan_.space.lanes % kCacheLine == 0;
-    if (WholeRows::fit(plan_, tiles ? kShort : kShortWithoutTiles))
-      whole_.emplace(plan_, [this](RowCode& row) { write_row(row); });
-    else
-      make_tiles();
+    const int64_t most_short = tiles ? kShort : kShortWithoutTiles;
+    if (!halves_have_maxima() || ShortRows::fit(plan_, most_short))
+      whole_ = whole_rows(plan_, scratch_.bytes(), most_short, [this](RowWriter& row) { write_row(row); });
+    if (!whole_) make_tiles();
   }
 
-  size_t scratch_bytes() const { return rows_scratch_bytes(whole_, plan_, scratch_.bytes(), sweeps_); }
+  size_t scratch_bytes() const { return rows_scratch_bytes(whole_.get(), plan_, scratch_.bytes(), sweeps_); }
 
   Status operator()(const RunArgs& args) const {
     return run_rows(
-        whole_, plan_, args, scratch_.bytes(), sweeps_, [this](const Tile& tile) { find_max(tile); },
+        whole_.get(), plan_, args, scratch_.bytes(), sweeps_, [this](const Tile& tile) { find_max(tile); },
         [this](const Tile& tile) { finish(tile); });
   }
 
@@ -134,17 +138,25 @@ class Softmax {
   /// What is read where nothing is computed before.
   const RowView& source() const { return plan_.in[static_cast<size_t>(plan_.edges.front_in[0])]; }
 
-  /// Where nothing is computed before maxima are searched, for blocks and what is left of a row.
+  /// Lanes of blocks, and of what is left of a row.
+  std::array<int64_t, 2> lengths() const { return {plan_.tiling.block, plan_.space.lanes % plan_.tiling.block}; }
+
+  /// Where nothing is computed before maxima are searched.
+  bool have_maxima() const {
+    return !plan_.edges.has_front && plan_.space.along_lanes && std::ranges::all_of(lengths(), [&](int64_t length) {
+      return length == 0 || RowMaxima::fits(plan_.isa, source().dtype, length);
+    });
+  }
+  /// Those of 16-bit elements are found so fast that tiles win.
+  bool halves_have_maxima() const { return have_maxima() && bits_of(source().dtype) == 16; }
+
   void make_maxima() {
-    if (plan_.edges.has_front || !plan_.space.along_lanes) return;
-    const int64_t block = plan_.tiling.block, rest = plan_.space.lanes % block;
-    for (int64_t length : {block, rest})
-      if (length > 0 && !RowMaxima::fits(plan_.isa, source().dtype, length)) return;
-    for (int64_t length : {block, rest})
+    if (!have_maxima()) return;
+    for (int64_t length : lengths())
       if (length > 0) maxima_.emplace_back(plan_.isa, source().dtype, length, source().row);
   }
 
-  void write_row(RowCode& row) const {
+  void write_row(RowWriter& row) const {
     row.begin(max_, least());
     row.begin(sum_, 0);
     row.elements(find_max_);
@@ -186,7 +198,7 @@ class Softmax {
   Sweep find_max_, finish_;
   std::deque<RowMaxima> maxima_;  ///< that do the same as `find_max_`
   LastSweeps sweeps_;
-  std::optional<WholeRows> whole_;
+  std::unique_ptr<const WholeRows> whole_;
 };
 
 /// dst (g - sum of g dst), or g - exp(dst) sum of g for the logarithm.
@@ -208,23 +220,22 @@ class SoftmaxBackward {
     g = kept ? map.load(elements_) : map.front(plan_);
     const Value y = map.load(plan_.in[1]), sum = map.load(first_block(sum_));
     map.back(plan_, logarithm ? b.sub(g, b.mul(exponential(b, y, 0, p.narrow), sum)) : b.mul(y, b.sub(g, sum)));
-    if (WholeRows::fit(plan_, kShortBackward))
-      whole_.emplace(plan_, [this](RowCode& row) { write_row(row); });
-    else
-      sweeps_.make(plan_);
+    const int64_t most_short = bits_of(plan_.in[1].dtype) == 32 ? kShortBackwardF32 : kShortBackward;
+    whole_ = whole_rows(plan_, scratch_.bytes(), most_short, [this](RowWriter& row) { write_row(row); });
+    if (!whole_) sweeps_.make(plan_);
   }
 
-  size_t scratch_bytes() const { return rows_scratch_bytes(whole_, plan_, scratch_.bytes(), sweeps_); }
+  size_t scratch_bytes() const { return rows_scratch_bytes(whole_.get(), plan_, scratch_.bytes(), sweeps_); }
 
   Status operator()(const RunArgs& args) const {
     return run_rows(
-        whole_, plan_, args, scratch_.bytes(), sweeps_,
+        whole_.get(), plan_, args, scratch_.bytes(), sweeps_,
         [this](const Tile& tile) { fill_results(plan_, tile, sum_, 0); },
         [this](const Tile& tile) { fold_blocks(plan_, tile, sum_, Fold::sum); });
   }
 
  private:
-  void write_row(RowCode& row) const {
+  void write_row(RowWriter& row) const {
     row.begin(sum_, 0);
     row.elements(sweeps_.inner);
     row.elements(sweeps_.last);
@@ -234,7 +245,7 @@ class SoftmaxBackward {
   ScratchPlan scratch_;
   RowView sum_, elements_;
   LastSweeps sweeps_;
-  std::optional<WholeRows> whole_;
+  std::unique_ptr<const WholeRows> whole_;
 };
 
 }  // namespace

@@ -17,6 +17,7 @@ namespace {
 constexpr int kUnrolled = 4;            ///< vectors side by side
 constexpr int64_t kLeastUnrolled = 3;   ///< times so many in a row
 constexpr int64_t kFarthest = 1 << 20;  ///< bytes
+constexpr int64_t kFetchedRow = 8192;   ///< bytes; three such rows stay in the nearest cache
 
 RowView moved(RowView view, int64_t lanes) {
   view.offset += lanes * view.lane;
@@ -95,45 +96,50 @@ int64_t Sweep::fetched_ahead(const RowView& view) const {
   return bytes <= kFarthest ? bytes : 0;
 }
 
-/// `length` lanes from lane `first` on, `vectors` vectors at once.
-Sweep::Code Sweep::code(Isa isa, int64_t first, int64_t length, int vectors, bool streaming) const {
-  Code code;
-  std::vector<RowOperand> in, out;
-  for (const RowView& view : in_) {
-    code.in.push_back(moved(view, first));
-    const auto ahead = static_cast<int>(fetched_ahead(view));
-    in.push_back({.dtype = view.dtype,
-                  .steps = view.steps,
-                  .row_bytes = view.row,
-                  .fetching = ahead == 0          ? Fetching{}
-                              : fetches_in_turns_ ? Fetching::in_turns(ahead)
-                                                  : Fetching::near(ahead)});
-  }
-  for (size_t k = 0; k < out_.size(); ++k) {
-    const RowView& view = out_[k];
-    code.out.push_back(moved(view, first));
-    out.push_back({.dtype = view.dtype,
-                   .steps = view.steps,
-                   .row_bytes = view.row,
-                   .fold = folds_[k],
-                   .kept = !is_result(view, folds_[k])});
-  }
-  PT_ASSERT(std::max(in.size(), out.size()) <= kMaxOperands);
+RowShape Sweep::row_shape(int64_t length, int vectors) const {
   RowShape shape{.length = length, .vectors = vectors};
-  // Rows of sums are read and written once for both. What leaves the caches waits for memory, not for them.
-  if (vectors == 1 && !streaming && pairs_rows()) {
-    RowShape row = shape;
-    row.in = in;
-    row.out = out;
-    code.pairs = RowsAtOnce(isa, expr_, row, 2);
+  for (const RowView& view : in_) {
+    const auto ahead = static_cast<int>(fetched_ahead(view));
+    shape.in.push_back({.dtype = view.dtype,
+                        .steps = view.steps,
+                        .row_bytes = view.row,
+                        .fetching = ahead == 0          ? Fetching{}
+                                    : fetches_in_turns_ ? Fetching::in_turns(ahead)
+                                                        : Fetching::near(ahead)});
   }
-  SideBySide all(expr_, std::move(in), std::move(out));
+  for (size_t k = 0; k < out_.size(); ++k)
+    shape.out.push_back({.dtype = out_[k].dtype,
+                         .steps = out_[k].steps,
+                         .row_bytes = out_[k].row,
+                         .fold = folds_[k],
+                         .kept = !is_result(out_[k], folds_[k])});
+  PT_ASSERT(std::max(in_.size(), out_.size()) <= kMaxOperands);
+  return shape;
+}
+
+/// `length` lanes from lane `first` on, `vectors` vectors at once.
+RowPass Sweep::pass(Isa isa, int64_t first, int64_t length, int vectors) const {
+  RowPass pass;
+  pass.shape = row_shape(length, vectors);
+  for (const RowView& view : in_) pass.in.push_back(moved(view, first));
+  for (const RowView& view : out_) pass.out.push_back(moved(view, first));
+  SideBySide all(expr_, pass.shape.in, pass.shape.out);
   all.add_vectors(isa, vectors);
-  const Lanes lanes = all.lanes(isa, shape);
-  code.kernel = std::make_shared<const FlatKernel>(isa, lanes, shape, 0);
-  shape.streaming = true;
-  shape.fenced = fenced_;
-  if (streaming) code.streaming = std::make_shared<const FlatKernel>(isa, lanes, shape, 0);
+  pass.lanes = all.lanes(isa, pass.shape);
+  return pass;
+}
+
+Sweep::Code Sweep::code(Isa isa, int64_t first, int64_t length, int vectors, bool streaming) const {
+  RowPass pass = this->pass(isa, first, length, vectors);
+  Code code;
+  code.in = std::move(pass.in);
+  code.out = std::move(pass.out);
+  // Rows of sums are read and written once for both. What leaves the caches waits for memory, not for them.
+  if (vectors == 1 && !streaming && pairs_rows()) code.pairs = RowsAtOnce(isa, expr_, row_shape(length, 1), 2);
+  code.kernel = std::make_shared<const FlatKernel>(isa, pass.lanes, pass.shape, 0);
+  pass.shape.streaming = true;
+  pass.shape.fenced = fenced_;
+  if (streaming) code.streaming = std::make_shared<const FlatKernel>(isa, pass.lanes, pass.shape, 0);
   return code;
 }
 
@@ -161,12 +167,38 @@ bool Sweep::pairs_rows() const {
   return true;
 }
 
-Sweep::Codes Sweep::codes(Isa isa, int64_t length, bool streaming) const {
+template <class F>
+auto Sweep::covering(Isa isa, int64_t length, F make) const {
   const int64_t unit = kUnrolled * lanes_of(isa), done = length / unit * unit;
-  if (!is_unrolled() || done < kLeastUnrolled * unit) return {code(isa, 0, length, 1, streaming)};
-  Codes list{code(isa, 0, done, kUnrolled, streaming)};
-  if (done < length) list.push_back(code(isa, done, length - done, 1, streaming));
+  std::vector<decltype(make(0, length, 1))> list;
+  if (!is_unrolled() || done < kLeastUnrolled * unit) {
+    list.push_back(make(0, length, 1));
+    return list;
+  }
+  list.push_back(make(0, done, kUnrolled));
+  if (done < length) list.push_back(make(done, length - done, 1));
   return list;
+}
+
+/// Beside a single result; two rows that are read would not stay in the nearest cache with those that they follow.
+bool Sweep::fetches_next_row() const {
+  int64_t in = 0, out = 0, longest = 0;
+  const auto count = [&](const RowView& view, int64_t& n) {
+    if (!view.steps || view.row <= 0 || view.from == RowView::From::scratch) return;
+    ++n;
+    longest = std::max(longest, view.row);
+  };
+  for (const RowView& view : in_) count(view, in);
+  for (size_t k = 0; k < out_.size(); ++k)
+    if (is_result(out_[k], folds_[k])) count(out_[k], out);
+  return in == 1 && out == 1 && longest <= kFetchedRow;
+}
+
+std::vector<RowPass> Sweep::passes(Isa isa, int64_t length) const {
+  Sweep sweep = *this;
+  sweep.rows_ahead_ = fetches_next_row() ? 1 : 0;
+  return covering(isa, length,
+                  [&](int64_t first, int64_t count, int vectors) { return sweep.pass(isa, first, count, vectors); });
 }
 
 bool Sweep::join(const Sweep& last) {
@@ -198,9 +230,12 @@ void Sweep::fetch_next_tile(const RowPlan& plan) {
 }
 
 void Sweep::make(Isa isa, int64_t length, int64_t rest, bool streaming) {
+  const auto make = [&](int64_t first, int64_t count, int vectors) {
+    return code(isa, first, count, vectors, streaming);
+  };
   length_ = length;
-  whole_ = codes(isa, length, streaming);
-  if (rest != 0) rest_ = codes(isa, rest, streaming);
+  whole_ = covering(isa, length, make);
+  if (rest != 0) rest_ = covering(isa, rest, make);
 }
 
 void Sweep::make(const RowPlan& plan) {

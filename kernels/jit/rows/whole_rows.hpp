@@ -1,57 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0
-// WholeRows: operators over short rows without tiles. Some rows at once are computed from end to end in registers:
-// elements are read and converted once, and nothing waits for memory in between.
+// WholeRows: operators over rows without tiles: each row, or some at once, is computed from end to end by one piece of
+// code. Short rows stay in registers (short_rows.hpp), longer ones in the nearest cache (long_rows.hpp).
 #pragma once
 
 #include <functional>
 #include <memory>
-#include <optional>
-#include <vector>
 
-#include "kernels/jit/rows/row_code.hpp"
+#include "kernels/jit/rows/rows.hpp"
 
 namespace partita::jit {
 
+/// Takes down what is done to rows, in this order. A place in a tile's scratch memory stands for the values that go
+/// there.
+class RowWriter {
+ public:
+  virtual ~RowWriter() = default;
+  /// The rows' numbers, before elements are folded into them: `value`, or what the tensor has for the rows.
+  virtual void begin(const RowView& numbers, float value) = 0;
+  virtual void read(const RowView& tensor, const RowView& numbers) = 0;
+  virtual void elements(const Sweep& sweep) = 0;
+  /// A sweep over a tile's numbers (`as_row`).
+  virtual void numbers(const Sweep& sweep) = 0;
+  virtual void write(const RowView& numbers, const RowView& tensor) = 0;
+};
+using WriteRow = std::function<void(RowWriter&)>;
+
 class WholeRows {
  public:
-  /// Whether rows have so few vectors. Rows and operator alone may say how many those are, not what is fused to the
-  /// operator, so that fusing changes no sum - but for dozens of operators, whose code would be too long.
-  static bool fit(const RowPlan& plan, int64_t most_vectors);
+  virtual ~WholeRows() = default;
 
-  /// `write` says what is done to rows.
-  WholeRows(const RowPlan& plan, const std::function<void(RowCode&)>& write);
-
-  /// Rows [begin, end) of all in the space.
-  void run(const RunArgs& args, int64_t begin, int64_t end) const;
-  /// All of them, on all threads.
+  /// Of `parts` parts of the rows that run at once.
+  ThreadScratch scratch(int64_t parts) const { return {std::min(parts, rows()), part_bytes_}; }
+  /// All rows: of all tiles.
+  int64_t rows() const;
+  /// Rows [begin, end) with a part's scratch memory.
+  virtual void run(const RunArgs& args, std::byte* scratch, int64_t begin, int64_t end) const = 0;
+  /// All of them, on all threads of the plan, with scratch(threads).
   Status run(const RunArgs& args) const;
 
- private:
-  static constexpr size_t kMostOperands = 1024;
-  struct Piece {
-    int64_t rows;                 ///< at once
-    std::vector<size_t> results;  ///< of out; streamed results begin at cache lines, or are joined
-    bool streams, joins;
-    RowCodeSide in, out;
-    std::shared_ptr<const FlatKernel> kernel;
-  };
-  void add(const std::function<void(RowCode&)>& write, int rows, bool streams);
-  bool run(const Piece& piece, const Tile& tile) const;
-  bool run_joined(const Piece& piece, RowCall call, const Tile& tile) const;
+ protected:
+  WholeRows(const RowPlan& plan, size_t part_bytes) : plan_(plan), part_bytes_(static_cast<int64_t>(part_bytes)) {}
+  /// work(tile) for rows that lie at one place along the outer axes.
+  template <class F>
+  void each_tile(const RunArgs& args, std::byte* scratch, int64_t begin, int64_t end, F work) const {
+    while (begin < end) {
+      Tile tile = tile_of_row(args, scratch, begin);
+      tile.rows = std::min(end - begin, plan_.space.rows - tile.row);
+      begin += tile.rows;
+      work(tile);
+    }
+  }
 
   const RowPlan& plan_;
-  std::vector<Piece> pieces_;  ///< the fastest first; the last one takes all rows
+
+ private:
+  Tile tile_of_row(const RunArgs& args, std::byte* scratch, int64_t row) const;
+
+  int64_t part_bytes_;
 };
 
+/// `write` says what is done to rows, whose tiles need `tile_bytes` of scratch memory. Null where tiles are better:
+/// where rows are no lanes, have more than a block of them, or leave the caches and have more than `most_short`
+/// vectors.
+std::unique_ptr<const WholeRows> whole_rows(const RowPlan& plan, size_t tile_bytes, int64_t most_short,
+                                            const WriteRow& write);
+
 /// Scratch memory of rows that are whole, or else swept in tiles that need `tile_bytes` each.
-inline size_t rows_scratch_bytes(const std::optional<WholeRows>& whole, const RowPlan& plan, size_t tile_bytes,
+inline size_t rows_scratch_bytes(const WholeRows* whole, const RowPlan& plan, size_t tile_bytes,
                                  const LastSweeps& sweeps) {
-  return whole ? 0 : tiles_scratch(plan, sweeps.scratches() * tile_bytes).bytes();
+  return whole ? whole->scratch(plan.threads).bytes() : tiles_scratch(plan, sweeps.scratches() * tile_bytes).bytes();
 }
 
 /// All rows: whole, or each tile as each_tile does it.
 template <class Before, class Between>
-Status run_rows(const std::optional<WholeRows>& whole, const RowPlan& plan, const RunArgs& args, size_t tile_bytes,
+Status run_rows(const WholeRows* whole, const RowPlan& plan, const RunArgs& args, size_t tile_bytes,
                 const LastSweeps& sweeps, Before before, Between between) {
   if (whole) return whole->run(args);
   each_tile(plan, args, tile_bytes, sweeps, before, between);
