@@ -175,6 +175,21 @@ int FlatPart::last_axis() const {
   return axis;
 }
 
+/// Where short rows of an input lie apart, what is read next is not what lies behind: rows some way on are fetched.
+void FlatPart::fetch_later_rows(RowShape& shape) {
+  constexpr int64_t kAhead = 1024, kLongest = 2048, kFarthest = int64_t{1} << 28;  // bytes
+  const auto bytes = [&](const RowOperand& o) { return shape.length * bits_of(o.dtype) / 8; };
+  const auto ahead = [&](const RowOperand& o) { return o.row_bytes * std::max<int64_t>(kAhead / bytes(o), 1); };
+  const auto apart = [&](const RowOperand& o) {
+    return o.steps && !o.numbers && bytes(o) > 0 && bytes(o) <= kLongest && o.row_bytes > bytes(o) &&
+           ahead(o) < kFarthest;
+  };
+  if (std::ranges::none_of(shape.in, apart)) return;
+  for (RowOperand& o : shape.in)
+    if (o.steps && !o.numbers) o.fetching = apart(o) ? Fetching::near(static_cast<int>(ahead(o))) : shape.fetching;
+  shape.fetching = {};
+}
+
 RowShape FlatPart::shape(int axis) const {
   RowShape shape{.length = length, .fetching = Fetching::near()};
   const auto operand = [&](const TensorDesc& desc, bool steps) {
@@ -185,6 +200,7 @@ RowShape FlatPart::shape(int axis) const {
     shape.in.back().numbers = numbers[k];
   }
   for (size_t k = 0; k < out.size(); ++k) shape.out.push_back(operand(out[k], out_steps[k]));
+  fetch_later_rows(shape);
   return shape;
 }
 
@@ -195,6 +211,7 @@ void FlatPart::fetch_in_turns(const Lanes& lanes, RowShape& shape) const {
     shape.fetching = {};
     return;
   }
+  if (std::ranges::any_of(shape.in, [](const RowOperand& o) { return static_cast<bool>(o.fetching); })) return;
   int64_t bytes = 0;
   std::vector<RowOperand*> streams;
   for (size_t k = 0; k < in.size(); ++k) {

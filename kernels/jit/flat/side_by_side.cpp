@@ -200,7 +200,7 @@ Lanes two_vectors(const Expr& expr, const Lanes& lanes, RowShape& shape, Isa isa
   if (shape.vectors > 1 || shape.joined || shape.length % (2 * lanes_of(isa)) != 0) return lanes;
   shape.vectors = 2;
   for (RowOperand& o : shape.in)
-    if (o.steps && o.fetching.how != Fetching::How::in_turns) o.fetching = shape.fetching;
+    if (o.steps && !o.fetching) o.fetching = shape.fetching;
   shape.fetching = {};
   SideBySide both(expr, shape.in, shape.out);
   both.add_vectors(isa, shape.vectors);
