@@ -129,6 +129,35 @@ void make_special(Buffer& buffer, int64_t axis, Random& random) {
   }
 }
 
+/// Results along the lanes: few rows in one piece of code, more in tiles; lanes of several pieces and a rest.
+TEST_P(jit_rows_softmax, few_rows_of_many_lanes_agree_with_the_reference) {
+  const auto [src, dst] = GetParam();
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    const Dims dims{random.whole(1, 3), random.pick<int64_t>({1, 2, 3, 16, 17, 24, 25}),
+                    random.pick<int64_t>({1, 17, 64, 1023, 1024, 1025, 2500})};
+    const bool backward = random.coin(), logarithm = src == dst && random.coin();
+    Problem p = backward ? problem_for(StepKind::softmax_backward,
+                                       logarithm ? OpKind::LogSoftmaxBackward : OpKind::SoftMaxBackward)
+                         : problem_for(StepKind::softmax, logarithm ? OpKind::LogSoftmax : OpKind::SoftMax);
+    p.attrs.set(Attr::axis, int64_t{1});
+    p.in.insert(p.in.end(), backward ? 2 : 1, rows_desc(src, dims, random));
+    p.out = {rows_desc(dst, dims, random)};
+    if (!backward && !logarithm) {
+      p.attrs.set(Attr::mode, std::string("inf_as_zero"));
+      if (random.coin()) p.out.push_back(rows_desc(Dtype::f32, {dims[0], 1, dims[2]}, random));
+    }
+    p.narrow = p.out.size() == 1 && has_narrow_results(p);
+    if (random.coin()) p.result_bytes = int64_t{1} << 40;
+    expect_rows_agree(p, random,
+                      {.ranges = {{-1, 1}, logarithm ? Range{-9, -6} : Range{0, 0.1}},
+                       .tolerance_factor = 4,
+                       .at_least = static_cast<int>(generated_isas().size()),
+                       .target = {.isa = machine_isa(), .threads = 2}});
+    if (HasFailure()) return;
+  }
+}
+
 TEST(jit_rows_softmax_values, infinities_and_nan_give_what_the_reference_gives) {
   for (const Isa isa : generated_isas())
     for (uint64_t seed = 1; seed <= 80; ++seed) {

@@ -51,7 +51,8 @@ class GlobalMaximum {
       write_find_both();
     }
     write_put();
-    whole_ = whole_rows(plan_, scratch_.bytes(), kShort, [this](RowWriter& row) { write_row(row); });
+    if (plan_.space.along_lanes)
+      whole_ = whole_rows(plan_, scratch_.bytes(), kShort, [this](RowWriter& row) { write_row(row); });
     if (!whole_) {
       if (plan_.space.along_lanes) find_max_.make(plan_);
       sweeps_.make(plan_);

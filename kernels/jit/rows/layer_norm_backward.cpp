@@ -87,7 +87,7 @@ class LayerNormBackward {
 
  private:
   /// Groups are made of rows or of tiles.
-  int64_t units() const { return whole_ ? whole_->rows() : tile_count(plan_); }
+  int64_t units() const { return whole_ ? whole_->units() : tile_count(plan_); }
   ThreadScratch parts() const {
     if (whole_) return whole_->scratch(std::min<int64_t>(plan_.threads, groups_));
     return {std::min<int64_t>(plan_.threads, groups_), static_cast<int64_t>(sweeps_.scratches() * scratch_.bytes())};

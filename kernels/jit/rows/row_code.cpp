@@ -14,9 +14,8 @@
 namespace partita::jit {
 namespace {
 
-constexpr int64_t kFarthest = 1 << 28;  ///< bytes from row to row, so that all rows are within reach of an address
-constexpr int kLeastNarrow = 8;         ///< vectors of 16-bit rows: shorter ones are computed rather than written
-constexpr int kSums = 4;  ///< vectors of a row are folded in so many chains, so that fewer wait for each other
+constexpr int kLeastNarrow = 8;  ///< vectors of 16-bit rows: shorter ones are computed rather than written
+constexpr int kSums = 4;         ///< vectors of a row are folded in so many chains, so that fewer wait for each other
 
 bool same_tensor(const RowView& a, const RowView& b) {
   return a.port == b.port && a.table == b.table && a.offset == b.offset && a.row == b.row && a.lane == b.lane &&
@@ -41,9 +40,19 @@ Lane folded(Fold how, uint16_t a, uint16_t b) {
 
 }  // namespace
 
-RowCode::RowCode(const RowPlan& plan, int rows)
-    : plan_(plan), width_(jit::lanes_of(plan.isa)), vectors_(static_cast<int>(vectors(plan))), rows_(rows) {
+RowCode::RowCode(const RowPlan& plan, int rows) : RowCode(plan, rows, 0) {}
+
+RowCode::RowCode(const RowPlan& plan, int rows, int64_t columns)
+    : plan_(plan),
+      width_(jit::lanes_of(plan.isa)),
+      vectors_(columns > 0 ? 1 : static_cast<int>(vectors(plan))),
+      rows_(rows),
+      columns_(columns) {
   lanes_.in_order = true;  // what is read at a place is read before it is written there, see lanes_of
+}
+
+RowCode RowCode::of_columns(const RowPlan& plan, int64_t lanes) {
+  return {plan, static_cast<int>(plan.space.rows), lanes};
 }
 
 int64_t RowCode::vectors(const RowPlan& plan) {
@@ -91,6 +100,12 @@ RowCode::Value RowCode::computed(Lane lane, int row) {
 
 RowOperand RowCode::operand_at(const RowView& view, Fold fold, const Spot& spot) const {
   const int64_t each = bits_of(view.dtype) / 8;
+  if (columns_ > 0)
+    return {.dtype = view.dtype,
+            .steps = view.steps,
+            .row_bytes = view.lane * columns_,
+            .fold = fold,
+            .behind = static_cast<int>(spot.row * view.row)};
   RowOperand o{.dtype = view.dtype, .steps = view.steps, .row_bytes = view.row * rows_, .fold = fold};
   o.count = spot.numbers ? rows_ : view.steps ? lanes_in(spot.vector) : 1;
   o.behind = static_cast<int>(spot.row * view.row + (view.steps ? spot.vector * width_ * each : 0));
@@ -110,7 +125,8 @@ bool RowCode::begins_line(const RowView& view, const Spot& spot, int behind) con
 }
 
 int RowCode::operand(RowCodeSide& side, const RowView& view, Fold fold, const Spot& spot) {
-  if (rows_ > 1 && (view.row > kFarthest || (spot.numbers && view.row != bits_of(view.dtype) / 8))) works_ = false;
+  const bool numbers_apart = columns_ == 0 && spot.numbers && view.row != bits_of(view.dtype) / 8;
+  if (rows_ > 1 && (view.row * rows_ > kFarthest || numbers_apart)) works_ = false;
   size_t k = 0;
   while (k < side.views.size() && !same_tensor(side.views[k], view)) ++k;
   if (k == side.views.size()) {
@@ -129,8 +145,9 @@ int RowCode::operand(RowCodeSide& side, const RowView& view, Fold fold, const Sp
 
 RowCode::Value RowCode::load(const RowView& view, const Spot& spot) {
   if (view.from != RowView::From::scratch)
-    return emit({.op = LaneOp::load, .imm = operand(in_, view, Fold::none, spot), .number = spot.numbers});
-  return view.steps && !spot.numbers ? elements_.at({view.offset, index(spot)}) : numbers_.at(view.offset);
+    return emit(
+        {.op = LaneOp::load, .imm = operand(in_, view, Fold::none, spot), .number = spot.numbers && columns_ == 0});
+  return spot.numbers || is_number_view(view) ? numbers_.at(view.offset) : elements_.at({view.offset, index(spot)});
 }
 
 void RowCode::store(const RowView& view, Fold how, Value value, bool integer, const Spot& spot) {
@@ -176,6 +193,10 @@ void RowCode::copy(const Lanes& lanes, const Sweep& sweep, const Spot& spot) {
 /// The values of all vectors, then of all lanes.
 void RowCode::fold(int64_t place, Fold how) {
   const std::vector<Value>& values = to_fold_.at(place);
+  if (columns_ > 0) {
+    for (Value value : values) numbers_[place] = emit(folded(how, numbers_.at(place), value));
+    return;
+  }
   std::array<Value, 4> ends;
   for (int row = 0; row < rows_; ++row) {
     const auto first = values.begin() + row * vectors_;
@@ -275,7 +296,8 @@ std::shared_ptr<const FlatKernel> RowCode::make_joined() const {
 }
 
 std::shared_ptr<const FlatKernel> RowCode::make(bool streaming) const {
-  const RowShape shape{.length = width_, .in = in_.operands, .out = out_.operands, .streaming = streaming};
+  const int64_t length = columns_ > 0 ? columns_ : width_;
+  const RowShape shape{.length = length, .in = in_.operands, .out = out_.operands, .streaming = streaming};
   return std::make_shared<const FlatKernel>(plan_.isa, lanes_, shape, 0);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RowCode: all sweeps over a row, or over some rows, as one straight piece of code. What sweeps hand on stays in
-// registers.
+// RowCode: all sweeps over a row, or over some rows, as one straight piece of code; or over a vector of lanes of all
+// rows, where lanes have the results. What sweeps hand on stays in registers.
 #pragma once
 
 #include <map>
@@ -22,11 +22,15 @@ struct RowCodeSide {
 class RowCode : public RowWriter {
  public:
   static constexpr int kMostRows = 4;
+  static constexpr int64_t kFarthest = int64_t{1}
+                                       << 30;  ///< bytes that all rows are within, to be in reach of an address
   /// Vectors of a row, the last of which may be partial.
   static int64_t vectors(const RowPlan& plan);
   /// Of `rows` rows at once (1, 2 or 4), which give the same results as one by one. Their numbers lie side by side in
   /// a register's lowest lanes, so that what is computed of numbers is computed once for all.
   RowCode(const RowPlan& plan, int rows);
+  /// Of all rows, `lanes` of their lanes, which have the results: what is said of numbers holds for vectors of them.
+  static RowCode of_columns(const RowPlan& plan, int64_t lanes);
 
   void begin(const RowView& numbers, float value) override;
   void read(const RowView& tensor, const RowView& numbers) override;
@@ -71,8 +75,12 @@ class RowCode : public RowWriter {
   int index(const Spot& spot) const { return spot.row * vectors_ + spot.vector; }
   bool is_number(Value value) const { return lanes_.code[value].number; }
 
+  RowCode(const RowPlan& plan, int rows, int64_t columns);
+  bool is_number_view(const RowView& view) const { return columns_ > 0 ? view.row == 0 : !view.steps; }
+
   const RowPlan& plan_;
   int width_, vectors_, rows_;
+  int64_t columns_;  ///< lanes, where they have the results; else 0
   bool works_ = true;
   Lanes lanes_;
   std::unordered_map<Lane, Value, LaneHash> known_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // WholeRows: operators over rows without tiles: each row, or some at once, is computed from end to end by one piece of
-// code. Short rows stay in registers (short_rows.hpp), longer ones in the nearest cache (long_rows.hpp).
+// code. Short rows stay in registers (short_rows.hpp), longer ones in the nearest cache (long_rows.hpp). Where lanes
+// have the results, a vector of lanes is computed from end to end (short_columns.hpp).
 #pragma once
 
 #include <functional>
@@ -29,11 +30,11 @@ class WholeRows {
  public:
   virtual ~WholeRows() = default;
 
-  /// Of `parts` parts of the rows that run at once.
-  ThreadScratch scratch(int64_t parts) const { return {std::min(parts, rows()), part_bytes_}; }
-  /// All rows: of all tiles.
-  int64_t rows() const;
-  /// Rows [begin, end) with a part's scratch memory.
+  /// Of `parts` parts of the units that run at once.
+  ThreadScratch scratch(int64_t parts) const { return {std::min(parts, units()), part_bytes_}; }
+  /// What threads share: the rows of all tiles, or pieces of columns.
+  virtual int64_t units() const;
+  /// Units [begin, end) with a part's scratch memory.
   virtual void run(const RunArgs& args, std::byte* scratch, int64_t begin, int64_t end) const = 0;
   /// All of them, on all threads of the plan, with scratch(threads).
   Status run(const RunArgs& args) const;
@@ -54,6 +55,7 @@ class WholeRows {
   const RowPlan& plan_;
 
  private:
+  virtual int64_t elements_of_unit() const { return plan_.space.lanes; }
   Tile tile_of_row(const RunArgs& args, std::byte* scratch, int64_t row) const;
 
   int64_t part_bytes_;
