@@ -3,6 +3,7 @@
 #include "src/ir/finalize.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <queue>
 #include <unordered_map>
 
@@ -13,22 +14,31 @@
 namespace partita {
 namespace {
 
-/// Takes over what `seen` knows more than `known`; a text that says what disagrees, or empty.
-std::string merge(logical_tensor& known, const logical_tensor& seen) {
-  if (known.dtype != seen.dtype) return "data type";
+/// What two uses of one tensor say differently, and what each says.
+struct Disagreement {
+  std::string what, here, there;
+};
+
+/// Takes over what `seen` knows more than `known`.
+std::optional<Disagreement> merge(logical_tensor& known, const logical_tensor& seen) {
+  const auto differs = [&](std::string what) { return Disagreement{std::move(what), seen.text(), known.text()}; };
+  if (known.dtype != seen.dtype) return differs("a different data type");
   if (known.rank_known && seen.rank_known) {
-    if (known.rank() != seen.rank()) return "rank";
-    for (int d = 0; d < known.rank(); ++d) {
+    if (known.rank() != seen.rank()) return differs("a different rank");
+    for (int d = 0; d < known.rank(); ++d)
+      if (seen.dims[d] != kUnknownDim && known.dims[d] != kUnknownDim && seen.dims[d] != known.dims[d])
+        return differs("a different shape");
+    for (int d = 0; d < known.rank(); ++d)
       if (known.dims[d] == kUnknownDim) known.dims[d] = seen.dims[d];
-      if (seen.dims[d] != kUnknownDim && seen.dims[d] != known.dims[d]) return "shape";
-    }
   } else if (seen.rank_known) {
     known.rank_known = true;
     known.dims = seen.dims;
   }
   if (known.layout == Layout::opaque && seen.layout == Layout::opaque && known.layout_id != seen.layout_id)
-    return "layout id";
-  if (known.strides_known() && seen.strides_known() && known.strides != seen.strides) return "strides";
+    return Disagreement{"a different layout id", str(seen.layout_id), str(known.layout_id)};
+  if (known.strides_known() && seen.strides_known() && known.strides != seen.strides)
+    return Disagreement{"different strides", str("[", text_of(seen.strides), "]"),
+                        str("[", text_of(known.strides), "]")};
   const bool more = (known.layout == Layout::undef && seen.layout != Layout::undef) ||
                     (!known.strides_known() && seen.strides_known());
   if (more) {
@@ -37,8 +47,9 @@ std::string merge(logical_tensor& known, const logical_tensor& seen) {
     known.layout_id = seen.layout_id;
   }
   if (known.property == Property::undef) known.property = seen.property;
-  if (seen.property != Property::undef && seen.property != known.property) return "property";
-  return {};
+  if (seen.property != Property::undef && seen.property != known.property)
+    return Disagreement{"a different property", str(name_of(seen.property)), str(name_of(known.property))};
+  return std::nullopt;
 }
 
 class Connector {
@@ -78,14 +89,12 @@ class Connector {
       first_seen_.push_back(op_index);
     }
     Value& value = graph_.values[static_cast<size_t>(v)];
-    if (!added) {
-      const logical_tensor before = value.desc;
-      if (const std::string what = merge(value.desc, t); !what.empty())
-        return fail(Code::invalid_graph,
-                    str("tensor ", t.id, " has another ", what, " here (", t.text(), ") than in ",
-                        place_of(graph_.ops[static_cast<size_t>(first_seen_[static_cast<size_t>(v)])]), " (",
-                        before.text(), ")"));
-    }
+    if (!added)
+      if (const std::optional<Disagreement> d = merge(value.desc, t))
+        return fail(
+            Code::invalid_graph,
+            str("tensor ", t.id, " has ", d->what, " here (", d->here, ") than in ",
+                place_of(graph_.ops[static_cast<size_t>(first_seen_[static_cast<size_t>(v)])]), " (", d->there, ")"));
     if (!output) {
       value.uses.push_back({op_index, port});
       graph_.in[static_cast<size_t>(op_index)].push_back(v);

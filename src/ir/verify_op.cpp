@@ -57,7 +57,7 @@ Status check_numbers(const OpDef& def, const Side& side) {
   for (size_t i = 0; i < side.tensors.size(); ++i)
     if (const int number = static_cast<int>(side.tensors[i].dtype); number < 0 || number > static_cast<int>(Dtype::s64))
       return wrong(
-          str(side.name(def, static_cast<int>(i)), " has the data type number ", number, ", which there is not"));
+          str(side.name(def, static_cast<int>(i)), " has data type number ", number, ", which does not exist"));
   return {};
 }
 

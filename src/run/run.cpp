@@ -42,10 +42,10 @@ Status misfit(const logical_tensor& port, const tensor* t, const char* side) {
   if (!t) return fail(Code::invalid_arguments, str("no ", side, " tensor ", port.id, " (", port.text(), ") is given"));
   const std::string what = str(side, " tensor ", port.id);
   if (t->desc.dtype != port.dtype || (t->desc.rank_known && t->desc.dims != port.dims))
-    return fail(Code::invalid_arguments, str(what, " is ", t->desc.text(), ", compiled was ", port.text()));
+    return fail(Code::invalid_arguments, str(what, " is ", t->desc.text(), ", but was compiled as ", port.text()));
   if (t->data == nullptr && port.elements() > 0) return fail(Code::invalid_arguments, what + " has no data");
-  return fail(Code::invalid_arguments,
-              str(what, " has strides [", text_of(t->desc.strides), "], compiled were [", text_of(port.strides), "]"));
+  return fail(Code::invalid_arguments, str(what, " has strides [", text_of(t->desc.strides),
+                                           "], but was compiled with [", text_of(port.strides), "]"));
 }
 
 bool fits(const logical_tensor& port, const tensor& t) {

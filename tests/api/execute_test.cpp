@@ -51,9 +51,9 @@ TEST(execute, refuses_missing_tensors_data_and_other_shapes) {
   EXPECT_EQ(c->execute(s, in, none).text(), "no output tensor 1 (f32[4]) is given");
   EXPECT_EQ(c->execute(s, std::vector<tensor>{{kPlain, nullptr}}, out).text(), "input tensor 0 has no data");
   EXPECT_EQ(c->execute(s, std::vector<tensor>{{logical_tensor(0, Dtype::f32, Dims{8}), x}}, out).text(),
-            "input tensor 0 is f32[8], compiled was f32[4]");
+            "input tensor 0 is f32[8], but was compiled as f32[4]");
   EXPECT_EQ(c->execute(s, std::vector<tensor>{{logical_tensor(0, Dtype::f32, Dims{4}, Dims{2}), x}}, out).text(),
-            "input tensor 0 has strides [2], compiled were [1]");
+            "input tensor 0 has strides [2], but was compiled with [1]");
 }
 
 TEST(execute_at, takes_addresses_in_the_order_of_the_ports) {

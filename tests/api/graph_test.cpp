@@ -12,12 +12,14 @@ using test::final_graph_of;
 using test::ops_of;
 
 /// The error of adding the operators and finalizing.
-std::string error_of(std::string_view text) {
+std::string error_of(const std::vector<op>& ops) {
   graph g;
-  for (const op& o : ops_of(text))
+  for (const op& o : ops)
     if (const Status s = g.add_op(o); !s.ok()) return s.text();
   return g.finalize().text();
 }
+
+std::string error_of(std::string_view text) { return error_of(ops_of(text)); }
 
 TEST(graph, refuses_a_repeated_operator_id) {
   graph g;
@@ -56,12 +58,25 @@ TEST(graph, an_empty_graph_has_no_partitions) {
 
 TEST(graph, one_id_with_two_shapes_is_an_error_with_both_places) {
   EXPECT_EQ(error_of("%1: f32[2,3] = ReLU(%0: f32[2,3]); %2 = Abs(%1: f32[3,2])"),
-            "op 2 (Abs): tensor 1 has another shape here (f32[3,2]) than in op 1 (ReLU) (f32[2,3])");
+            "op 2 (Abs): tensor 1 has a different shape here (f32[3,2]) than in op 1 (ReLU) (f32[2,3])");
 }
 
 TEST(graph, one_id_with_two_types_is_an_error) {
   EXPECT_EQ(error_of("%1: f32[2] = ReLU(%0: f32[2]); %2 = Abs(%1: bf16[2])"),
-            "op 2 (Abs): tensor 1 has another data type here (bf16[2]) than in op 1 (ReLU) (f32[2])");
+            "op 2 (Abs): tensor 1 has a different data type here (bf16[2]) than in op 1 (ReLU) (f32[2])");
+}
+
+TEST(graph, one_id_with_two_ranks_strides_or_properties_is_an_error_with_both) {
+  EXPECT_EQ(error_of("%1: f32[2,3] = ReLU(%0: f32[2,3]); %2 = Abs(%1: f32[6])"),
+            "op 2 (Abs): tensor 1 has a different rank here (f32[6]) than in op 1 (ReLU) (f32[2,3])");
+  std::vector<op> ops = ops_of("%1: f32[2,3] = ReLU(%0: f32[2,3]); %2: f32[2,3] = Abs(%1)");
+  ops[1].inputs[0].strides = {1, 2};
+  EXPECT_EQ(error_of(ops), "op 2 (Abs): tensor 1 has different strides here ([1,2]) than in op 1 (ReLU) ([3,1])");
+  ops[1].inputs[0] = ops[0].outputs[0];
+  ops[0].outputs[0].property = Property::constant;
+  ops[1].inputs[0].property = Property::variable;
+  EXPECT_EQ(error_of(ops),
+            "op 2 (Abs): tensor 1 has a different property here (variable) than in op 1 (ReLU) (constant)");
 }
 
 TEST(graph, unknown_shapes_agree_with_known_ones) {

@@ -302,7 +302,7 @@ TEST(op_errors, data_types_that_there_are_not_are_refused) {
     graph g;
     const Status status = g.add_op(o);
     EXPECT_EQ(status.code(), Code::invalid_graph_op);
-    EXPECT_NE(status.text().find(str("`src` has the data type number ", number)), std::string::npos) << status.text();
+    EXPECT_NE(status.text().find(str("`src` has data type number ", number)), std::string::npos) << status.text();
   }
 }
 

@@ -26,7 +26,7 @@ const std::map<std::string, std::string> kRefused = {
      ":6: op 9 'POOL_0' (AvgPool): `pads_begin` and `pads_end` must hold numbers from 0 to 2147483647: "
      "pads_begin=[1,1,1], pads_end=[-1,1,0]"},
     {"pattern/int8/int8_maxpool_add_mul_fusion.json",
-     ":304: op 4098 'BINARY_3' (Multiply): tensor 4257 has another shape here (f32[1,64,1,1]) than in "
+     ":304: op 4098 'BINARY_3' (Multiply): tensor 4257 has a different shape here (f32[1,64,1,1]) than in "
      "op 4097 'BINARY_2' (Add) (f32[1,64,300,300])"},
 };
 

@@ -62,7 +62,7 @@ dnnl_status_t dnnl_graph_tensor_create_scalar(dnnl_graph_tensor_t* tensor,
     PT_TRY(need({{"tensor", tensor}, {"logical_tensor", logical_tensor}, {"scalar", scalar}}));
     PT_TRY(check_rank(*logical_tensor));
     if (!is_host_scalar(*logical_tensor))
-      return fail(Code::invalid_arguments, "the logical tensor has not the property host_scalar");
+      return fail(Code::invalid_arguments, "the logical tensor does not have the property host_scalar");
     if (scalar == DNNL_MEMORY_ALLOCATE) return fail(Code::invalid_arguments, "a host scalar's value must be given");
     const size_t bytes = bytes_of(*logical_tensor);
     if (bytes > sizeof(dnnl_graph_tensor::scalar))
