@@ -7,7 +7,7 @@
 #include "src/base/text.hpp"
 #include "src/cli/commands.hpp"
 #include "src/cli/diagnostics.hpp"
-#include "src/ir/op_def.hpp"
+#include "src/ir/unknown_names.hpp"
 
 namespace partita::cli {
 namespace {
@@ -42,9 +42,7 @@ int print_operators(const OpsOptions& options) {
   }
   const auto kind = op_kind_named(options.name);
   if (!kind) {
-    std::vector<std::string_view> names;
-    for (const OpDef* def : all_ops()) names.push_back(def->name);
-    report(str("no operator is named `", options.name, "`", suggestion(options.name, names)));
+    report(str("no operator is named `", options.name, "`", similar_kind(options.name)));
     return kFailure;
   }
   std::cout << describe_op(*kind);

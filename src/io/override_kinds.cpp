@@ -9,6 +9,7 @@
 #include "src/base/dtype.hpp"
 #include "src/base/text.hpp"
 #include "src/io/graph_links.hpp"
+#include "src/ir/unknown_names.hpp"
 #include "src/ir/verify_op.hpp"
 
 namespace partita {
@@ -73,9 +74,7 @@ bool keeps_type(const OpDef& def, std::string_view symbol, Dtype dtype) {
 Status change_kind(op& o, const Piece& kind) {
   const std::optional<OpKind> wanted = op_kind_named(kind.text);
   if (!wanted) {
-    std::vector<std::string_view> names;
-    for (const OpDef* def : all_ops()) names.push_back(def->name);
-    return kind.wrong(str("unknown operator kind `", kind.text, "`", suggestion(kind.text, names)));
+    return kind.wrong(str("unknown operator kind `", kind.text, "`", similar_kind(kind.text)));
   }
   const OpDef &from = op_def(o.kind), &to = op_def(*wanted);
   if (from.kind != to.kind && (family_of(from) == Family::other || family_of(from) != family_of(to))) {

@@ -12,6 +12,7 @@
 #include "src/io/override_kinds.hpp"
 #include "src/io/override_shapes.hpp"
 #include "src/io/override_syntax.hpp"
+#include "src/ir/unknown_names.hpp"
 #include "src/ir/verify_op.hpp"
 
 namespace partita {
@@ -68,12 +69,7 @@ Status Editor::set_attrs(std::string_view text) {
     for (const AttrText& attr : texts) {
       const std::optional<Attr> key = attr_named(attr.name.text);
       const AttrDef* row = key ? find_attr(def, *key) : nullptr;
-      if (!row) {
-        std::vector<std::string_view> names;
-        for (const AttrDef& a : def.attrs) names.push_back(name_of(a.key));
-        return attr.name.wrong(
-            str(def.name, " has no attribute `", attr.name.text, "`", suggestion(attr.name.text, names)));
-      }
+      if (!row) return attr.name.wrong(no_attribute(def, attr.name.text));
       PT_ASSIGN(AttrValue value, parse_attr(row->type, attr.value));
       ops_[i].set_attr(*key, std::move(value));
     }

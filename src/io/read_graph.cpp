@@ -15,6 +15,7 @@
 #include "src/io/json_tree.hpp"
 #include "src/io/read_values.hpp"
 #include "src/ir/op_def.hpp"
+#include "src/ir/unknown_names.hpp"
 #include "src/ir/verify_op.hpp"
 
 namespace partita {
@@ -136,9 +137,7 @@ class GraphReader {
   Result<OpKind> read_kind(const JsonValue& v) {
     PT_ASSIGN(const std::string name, reader_.text(v).at("`kind`"));
     if (const std::optional<OpKind> kind = op_kind_named(name)) return *kind;
-    std::vector<std::string_view> names;
-    for (const OpDef* def : all_ops()) names.push_back(def->name);
-    return reader_.wrong(v, str("unknown operator kind `", name, "`", suggestion(name, names)), Code::invalid_graph_op);
+    return reader_.wrong(v, str("unknown operator kind `", name, "`", similar_kind(name)), Code::invalid_graph_op);
   }
 
   Status read_attrs(const JsonValue& attrs, op& out) {
@@ -148,19 +147,12 @@ class GraphReader {
       if (std::find(std::begin(kForeignAttrs), std::end(kForeignAttrs), key) != std::end(kForeignAttrs)) continue;
       const std::optional<Attr> attr = attr_named(key);
       if (!attr) {
-        return reader_.wrong(value, str("unknown attribute `", key, "`", suggestion(key, names_of_attrs(out.kind))),
-                             Code::invalid_graph_op);
+        return reader_.wrong(value, no_attribute(op_def(out.kind), key), Code::invalid_graph_op);
       }
       PT_ASSIGN(AttrValue read, reader_.attribute(value).at(str("attribute `", key, "`")));
       out.set_attr(*attr, std::move(read));
     }
     return {};
-  }
-
-  static std::vector<std::string_view> names_of_attrs(OpKind kind) {
-    std::vector<std::string_view> names;
-    for (const AttrDef& a : op_def(kind).attrs) names.push_back(name_of(a.key));
-    return names;
   }
 
   Result<std::vector<logical_tensor>> read_tensors(const JsonValue& v, std::string_view key, std::string_view port) {

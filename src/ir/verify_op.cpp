@@ -7,6 +7,7 @@
 #include "src/base/check.hpp"
 #include "src/base/text.hpp"
 #include "src/ir/op_def.hpp"
+#include "src/ir/unknown_names.hpp"
 
 namespace partita {
 namespace {
@@ -139,12 +140,8 @@ Status check_unknown_attrs(const OpDef& def, const op& o) {
   if (o.kind == OpKind::Wildcard) return {};
   for (const auto& [key, value] : o.attrs()) {
     if (find_attr(def, key)) continue;
-    std::vector<std::string_view> names;
-    for (const AttrDef& a : def.attrs) names.push_back(name_of(a.key));
-    const std::string found =
-        name_of(key) == "unknown" ? str("number ", static_cast<int>(key)) : str("`", name_of(key), "`");
-    return wrong(str(def.name, " has no attribute ", found, ", it has ", names.empty() ? "none" : join(names, ", "),
-                     suggestion(name_of(key), names)));
+    if (name_of(key) != "unknown") return wrong(no_attribute(def, name_of(key)));
+    return wrong(str(def.name, " has no attribute number ", static_cast<int>(key)));
   }
   return {};
 }

@@ -266,7 +266,8 @@ TEST(overrides, bad_syntax_is_refused_at_its_character) {
       {&Overrides::op_attrs, "1:auto_broadcast",
        "--op-attrs, character 3: expected `name:value`, found `auto_broadcast`"},
       {&Overrides::op_attrs, "1:auto_brodcast:none",
-       "--op-attrs, character 3: Add has no attribute `auto_brodcast`, did you mean `auto_broadcast`?"},
+       "--op-attrs, character 3: Add has no attribute `auto_brodcast`, it has auto_broadcast, did you mean "
+       "`auto_broadcast`?"},
       {&Overrides::op_attrs, "7:axis:1", "--op-attrs, character 1: no operator has the id 7"},
       {&Overrides::mb, "two", "--mb, character 1: expected an integer, found `two`"},
       {&Overrides::mb, "-1", "--mb, character 1: expected a positive number, found -1"},
