@@ -51,6 +51,13 @@ const AttrDef* find_attr(const OpDef& def, Attr attr) {
   return nullptr;
 }
 
+bool OpView::is_empty_list(Attr attr) const {
+  const AttrValue& given = op_.attr(attr);
+  const auto* ints = std::get_if<std::vector<int64_t>>(&given);
+  const auto* floats = std::get_if<std::vector<float>>(&given);
+  return (ints && ints->empty()) || (floats && floats->empty());
+}
+
 std::string input_name(const OpDef& def, int i) { return port_name(def.inputs, i, "input"); }
 std::string output_name(const OpDef& def, int o) { return port_name(def.outputs, o, "output"); }
 

@@ -142,6 +142,9 @@ class OpView {
  public:
   OpView(const op& o, const Attrs& attrs) : op_(o), attrs_(attrs) {}
   const Attrs& attrs() const { return attrs_; }
+  /// The attribute is given as a list without entries, which `attrs` leaves out where it says as little as no
+  /// attribute.
+  bool is_empty_list(Attr attr) const;
   int inputs() const { return static_cast<int>(op_.inputs.size()); }
   int outputs() const { return static_cast<int>(op_.outputs.size()); }
   const logical_tensor& in(int i) const { return op_.inputs[static_cast<size_t>(i)]; }

@@ -189,6 +189,7 @@ std::string facts(std::string_view sentence, const OpDef& def, const OpView& vie
     bool known = false;
     if (const std::optional<Attr> attr = attr_named(name); attr && find_attr(def, *attr)) {
       known = true;
+      if (!view.attrs().has(*attr) && view.is_empty_list(*attr)) parts.push_back(str(name, " is empty"));
       if (view.attrs().has(*attr)) parts.push_back(str(name, "=", text_of(view.attrs().get(*attr))));
     }
     for (int side = 0; side < 2; ++side) {

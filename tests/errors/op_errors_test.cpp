@@ -118,6 +118,17 @@ TEST(op_errors, carry_the_values_found) {
       "data_format=NXC");
 }
 
+TEST(op_errors, an_empty_list_is_not_called_absent) {
+  EXPECT_EQ(refusal(OpKind::ReduceSum, {{Attr::axes, Ints{}}}, "f32[2,3]", "f32"),
+            "`axes` must be given as attribute or input: axes is empty");
+  EXPECT_EQ(refusal(OpKind::ReduceSum, {}, "f32[2,3]", "f32"),
+            "`axes` must be given as attribute or input: axes is absent");
+  EXPECT_EQ(refusal(OpKind::DynamicDequantize, {{Attr::qtype, kPerGroup}, {Attr::group_shape, Ints{}}},
+                    "s8[4,4] f32[2,4]", "f32"),
+            "where `qtype` is per_group, `group_shape` must have one positive entry an axis that divides the dim of "
+            "`src`: qtype=per_group, group_shape is empty, src is s8[4,4]");
+}
+
 /// An operator that breaks exactly the rule `id`.
 struct Breach {
   std::string_view id;
