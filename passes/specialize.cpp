@@ -12,6 +12,7 @@
 #include "src/base/text.hpp"
 #include "src/ir/op_def.hpp"
 #include "src/ir/shape_context.hpp"
+#include "src/ir/tensor_rules.hpp"
 #include "src/ir/verify_op.hpp"
 
 namespace partita {
@@ -173,6 +174,11 @@ class Specializer {
       if (value.desc.shape_known() && !addressable(value.desc.dims, value.desc.strides))
         return fail(Code::invalid_shape,
                     str("tensor ", value.desc.id, " (", value.desc.text(), ") is larger than what can be addressed"));
+    for (int v : graph().outputs) {
+      const logical_tensor& t = graph().values[static_cast<size_t>(v)].desc;
+      if (const std::string fault = overlap_fault(t); !fault.empty())
+        return fail(Code::invalid_arguments, str("output tensor ", t.id, " (", t.text(), "): ", fault));
+    }
     return {};
   }
 

@@ -7,6 +7,7 @@
 #include "src/base/check.hpp"
 #include "src/base/text.hpp"
 #include "src/ir/op_def.hpp"
+#include "src/ir/tensor_rules.hpp"
 #include "src/ir/unknown_names.hpp"
 
 namespace partita {
@@ -59,6 +60,15 @@ Status check_numbers(const OpDef& def, const Side& side) {
     if (const int number = static_cast<int>(side.tensors[i].dtype); number < 0 || number > static_cast<int>(Dtype::s64))
       return wrong(
           str(side.name(def, static_cast<int>(i)), " has data type number ", number, ", which does not exist"));
+  return {};
+}
+
+Status check_tensors(const OpDef& def, const Side& side, bool written) {
+  for (size_t i = 0; i < side.tensors.size(); ++i) {
+    const logical_tensor& t = side.tensors[i];
+    if (const std::string fault = written ? overlap_fault(t) : std::string(); !fault.empty())
+      return wrong(str(side.name(def, static_cast<int>(i)), " (tensor ", t.id, ", ", t.text(), "): ", fault));
+  }
   return {};
 }
 
@@ -232,6 +242,9 @@ Result<Attrs> verify_op(const op& o) {
   PT_TRY(check_count(*def, out));
   PT_TRY(check_numbers(*def, out));
   PT_TRY(check_types(*def, out, bound));
+  PT_TRY(check_tensors(*def, in, false));
+  // What a Wildcard stands for is not ours to write: its results may be views that repeat elements.
+  PT_TRY(check_tensors(*def, out, o.kind != OpKind::Wildcard));
   PT_ASSIGN(Attrs attrs, checked_attrs(*def, o));
   PT_TRY(run_checks(*def, OpView(o, attrs), Code::invalid_graph_op));
   return attrs;

@@ -11,7 +11,8 @@ namespace partita {
 
 /// The attributes with defaults filled and spellings made canonical, or the first rule the operator breaks
 /// (invalid_graph_op), without the operator's own place. Order: kind, number of inputs, their types, number of outputs,
-/// their types, required attributes, attribute types, allowed values, unknown attributes, the operator's checks.
+/// their types, rules for single tensors, required attributes, attribute types, allowed values, unknown attributes, the
+/// operator's checks.
 Result<Attrs> verify_op(const op& o);
 
 /// The first of the operator's checks that fails, with the values found. Attributes have their defaults filled.

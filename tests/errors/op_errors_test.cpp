@@ -74,6 +74,21 @@ TEST(op_errors, say_what_an_attribute_must_be) {
             "`kernel` must have at most 12 entries, found 13");
 }
 
+TEST(op_errors, results_must_not_overwrite_their_own_elements) {
+  op relu = op_of(OpKind::ReLU, {}, "f32[2,3]", "f32[2,3]");
+  relu.inputs[0].strides = {0, 1};
+  EXPECT_TRUE(verify_op(relu).ok()) << "inputs may repeat elements";
+  relu.outputs[0].strides = {0, 1};
+  relu.outputs[0].id = 5;
+  EXPECT_EQ(verify_op(relu).status().text(),
+            "`dst` (tensor 5, f32[2,3]): strides [0,1] put elements [1,0] and [0,0] in one place, along axis 0; only "
+            "inputs may repeat elements");
+  relu.outputs[0].strides = {1, 1};
+  EXPECT_NE(verify_op(relu).status().text().find("along axes 0, 1"), std::string::npos);
+  relu.kind = OpKind::Wildcard;
+  EXPECT_TRUE(verify_op(relu).ok()) << "its results may be views of its inputs";
+}
+
 TEST(op_errors, suggest_the_attribute_that_was_meant) {
   EXPECT_EQ(refusal(OpKind::AvgPoolBackward, plus(kAvg, {{Attr::dst_shape, Ints{1, 2, 3, 4}}}), "f32[1,2,3,4]", "f32"),
             "AvgPoolBackward has no attribute `dst_shape`, it has strides, pads_begin, pads_end, exclude_pad, kernel, "

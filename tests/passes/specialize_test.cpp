@@ -69,6 +69,24 @@ TEST(specialize, refuses_strides_that_reach_further_than_can_be_addressed) {
             std::string::npos);
 }
 
+TEST(specialize, refuses_outputs_whose_elements_overwrite_each_other) {
+  const Partition p = one_partition(final_graph_of("%1 = ReLU(%0: f32[2,3])"));
+  const logical_tensor in(0, Dtype::f32, Dims{2, 3});
+  const auto out = [](const Dims& dims, const Dims& strides) { return logical_tensor(1, Dtype::f32, dims, strides); };
+  EXPECT_EQ(refusal(p, {in}, {out({2, 3}, {0, 1})}),
+            "output tensor 1 (f32[2,3]): strides [0,1] put elements [1,0] and [0,0] in one place, along axis 0; only "
+            "inputs may repeat elements");
+  EXPECT_EQ(
+      refusal(p, {in}, {out({2, 3}, {2, 1})}),
+      "output tensor 1 (f32[2,3]): strides [2,1] put elements [1,0] and [0,2] in one place, along axes 0, 1; only "
+      "inputs may repeat elements");
+  EXPECT_NE(refusal(p, {in}, {out({kUnknownDim, kUnknownDim}, {2, 1})}).find("along axes 0, 1"), std::string::npos)
+      << "dims that are inferred";
+  EXPECT_EQ(refusal(p, {in}, {out({2, 3}, {4, 1})}), "accepted");
+  EXPECT_EQ(refusal(p, {logical_tensor(0, Dtype::f32, Dims{2, 3}, Dims{0, 1})}, {out({2, 3}, {3, 1})}), "accepted")
+      << "inputs may repeat elements";
+}
+
 TEST(specialize, refuses_outputs_of_another_shape) {
   const std::string text = refusal(relu(), {kIn}, {logical_tensor(1, Dtype::f32, Dims{5})});
   EXPECT_EQ(text, "op 1 (ReLU): `dst` is f32[5], the operator makes [4]");

@@ -4,8 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+#include <set>
+
 #include "partita/logical_tensor.hpp"
 #include "src/base/addressable.hpp"
+#include "src/base/shared_place.hpp"
 
 namespace partita {
 namespace {
@@ -124,6 +128,60 @@ TEST(logical_tensor, the_size_covers_every_element) {
   EXPECT_EQ(logical_tensor(1, Dtype::u4, {5, 3}).size_bytes(), 8u);
   const int64_t big = int64_t{1} << 40;
   EXPECT_EQ(logical_tensor(1, Dtype::f32, {big, big}).size_bytes(), std::numeric_limits<size_t>::max());
+}
+
+TEST(shape, elements_that_share_a_place_are_found_and_no_others) {
+  const auto shares = [](const Dims& dims, const Dims& strides) { return shared_place(dims, strides).has_value(); };
+  EXPECT_FALSE(shares({}, {}));
+  EXPECT_FALSE(shares({2, 3}, {3, 1}));
+  EXPECT_FALSE(shares({2, 3}, {1, 2}));
+  EXPECT_FALSE(shares({2, 3}, {3, 2})) << "axes may lie between each other";
+  EXPECT_FALSE(shares({1, 3}, {0, 1})) << "there is one place along the axis";
+  EXPECT_FALSE(shares({0, 3}, {0, 0}));
+  EXPECT_TRUE(shares({2, 3}, {0, 1}));
+  EXPECT_TRUE(shares({2, 3}, {2, 1}));
+  EXPECT_TRUE(shares({4, 4}, {1, 1}));
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  EXPECT_TRUE(shares({most, most, most}, {most, most, most}));
+  EXPECT_FALSE(shares({2, 2}, {most, 1}));
+}
+
+/// Every place, looked at.
+bool shares_by_enumeration(const Dims& dims, const Dims& strides) {
+  std::set<int64_t> places;
+  const int64_t n = elements(dims);
+  for (int64_t i = 0; i < n; ++i) {
+    const Dims at = coordinates(i, dims);
+    int64_t place = 0;
+    for (int d = 0; d < dims.size(); ++d) place += at[d] * strides[d];
+    places.insert(place);
+  }
+  return static_cast<int64_t>(places.size()) < n;
+}
+
+TEST(shape, shared_places_are_those_of_enumeration) {
+  std::mt19937_64 random(7);
+  const auto number = [&](int64_t below) { return static_cast<int64_t>(random() % static_cast<uint64_t>(below)); };
+  int found = 0;
+  for (int round = 0; round < 3000; ++round) {
+    Dims dims, strides;
+    for (int64_t d = number(4); d >= 0; --d) {
+      dims.push_back(1 + number(4));
+      strides.push_back(number(24));
+    }
+    const auto shared = shared_place(dims, strides);
+    ASSERT_EQ(shared.has_value(), shares_by_enumeration(dims, strides));
+    if (!shared) continue;
+    ++found;
+    EXPECT_NE(shared->first, shared->second);
+    int64_t difference = 0;
+    for (int d = 0; d < dims.size(); ++d) {
+      for (int64_t at : {shared->first[d], shared->second[d]}) EXPECT_TRUE(at >= 0 && at < dims[d]);
+      difference += (shared->first[d] - shared->second[d]) * strides[d];
+    }
+    EXPECT_EQ(difference, 0);
+  }
+  EXPECT_GT(found, 500);
 }
 
 TEST(logical_tensor, equality_ignores_fields_without_meaning) {

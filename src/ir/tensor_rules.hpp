@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every tensor must keep to, whichever operator has it.
+#pragma once
+
+#include <string>
+
+#include "partita/logical_tensor.hpp"
+
+namespace partita {
+
+/// Which elements of a result would overwrite each other; empty where none do, or where strides are not known yet.
+std::string overlap_fault(const logical_tensor& result);
+
+}  // namespace partita
