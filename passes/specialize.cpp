@@ -44,6 +44,7 @@ Status check_given(const logical_tensor& port, const logical_tensor& t, bool inp
   if (t.shape_known() && !addressable(t.dims, t.strides_known() ? t.strides : dense_strides(t.dims)))
     return refused("a dim or stride is negative, or the tensor is larger than what can be addressed",
                    t.strides_known() ? str(" (strides ", text_of(t.strides), ")") : "");
+  if (const std::string fault = host_scalar_fault(t); !fault.empty()) return refused(fault);
   return {};
 }
 

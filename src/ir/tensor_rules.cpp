@@ -10,6 +10,13 @@
 
 namespace partita {
 
+std::string host_scalar_fault(const logical_tensor& t) {
+  if (t.property != Property::host_scalar) return {};
+  if (t.rank_known && t.rank() > 0) return str("a host scalar must have rank 0, found ", t.text());
+  const bool known = t.dtype == Dtype::s32 || t.dtype == Dtype::s64 || t.dtype == Dtype::f32;
+  return known ? "" : str("a host scalar must be of type s32, s64 or f32, found ", name_of(t.dtype));
+}
+
 std::string overlap_fault(const logical_tensor& result) {
   if (!result.shape_known() || !result.strides_known()) return {};
   const auto negative = [](int64_t n) { return n < 0; };

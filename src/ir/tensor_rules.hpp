@@ -8,6 +8,9 @@
 
 namespace partita {
 
+/// What is wrong with a host scalar; empty where nothing is, or where the tensor is none.
+std::string host_scalar_fault(const logical_tensor& t);
+
 /// Which elements of a result would overwrite each other; empty where none do, or where strides are not known yet.
 std::string overlap_fault(const logical_tensor& result);
 

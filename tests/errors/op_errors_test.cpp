@@ -89,6 +89,21 @@ TEST(op_errors, results_must_not_overwrite_their_own_elements) {
   EXPECT_TRUE(verify_op(relu).ok()) << "its results may be views of its inputs";
 }
 
+TEST(op_errors, host_scalars_have_no_axes_and_one_of_three_types) {
+  op dropout = op_of(OpKind::Dropout, {}, "f32[2] s64[] s64[] f32[]", "f32[2]");
+  for (int i = 1; i < 4; ++i) dropout.inputs[static_cast<size_t>(i)].property = Property::host_scalar;
+  EXPECT_TRUE(verify_op(dropout).ok()) << verify_op(dropout).status().text();
+  dropout.inputs[3].dims = dropout.inputs[3].strides = {1};
+  dropout.inputs[3].id = 9;
+  EXPECT_EQ(verify_op(dropout).status().text(),
+            "`probability` (tensor 9, f32[1]): a host scalar must have rank 0, found f32[1]");
+  op add = op_of(OpKind::Add, {}, "bf16[2] bf16[]", "bf16[2]");
+  add.inputs[1].property = Property::host_scalar;
+  add.inputs[1].id = 3;
+  EXPECT_EQ(verify_op(add).status().text(),
+            "`src_1` (tensor 3, bf16[]): a host scalar must be of type s32, s64 or f32, found bf16");
+}
+
 TEST(op_errors, suggest_the_attribute_that_was_meant) {
   EXPECT_EQ(refusal(OpKind::AvgPoolBackward, plus(kAvg, {{Attr::dst_shape, Ints{1, 2, 3, 4}}}), "f32[1,2,3,4]", "f32"),
             "AvgPoolBackward has no attribute `dst_shape`, it has strides, pads_begin, pads_end, exclude_pad, kernel, "

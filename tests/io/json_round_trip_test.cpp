@@ -51,8 +51,12 @@ class RandomGraph {
     logical_tensor t(id(), static_cast<Dtype>(pick(13)), static_cast<Layout>(pick(4)));
     t.property = static_cast<Property>(pick(4));
     if (t.layout == Layout::opaque) t.layout_id = static_cast<uint64_t>(random_()) << 32 | random_();
-    if (pick(6) == 0) return t;
+    if (pick(6) == 0 && t.property != Property::host_scalar) return t;
     t.rank_known = true;
+    if (t.property == Property::host_scalar) {
+      t.dtype = Dtype::f32;
+      return t;
+    }
     const int rank = pick(5);
     for (int i = 0; i < rank; ++i) t.dims.push_back(pick(7) ? pick(6) : kUnknownDim);
     if (t.layout != Layout::strided) return t;

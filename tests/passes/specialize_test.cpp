@@ -87,6 +87,12 @@ TEST(specialize, refuses_outputs_whose_elements_overwrite_each_other) {
       << "inputs may repeat elements";
 }
 
+TEST(specialize, refuses_host_scalars_with_axes) {
+  logical_tensor in = kIn;
+  in.property = Property::host_scalar;
+  EXPECT_EQ(refusal(relu(), {in}, {kOut}), "input tensor 0 (f32[4]): a host scalar must have rank 0, found f32[4]");
+}
+
 TEST(specialize, refuses_outputs_of_another_shape) {
   const std::string text = refusal(relu(), {kIn}, {logical_tensor(1, Dtype::f32, Dims{5})});
   EXPECT_EQ(text, "op 1 (ReLU): `dst` is f32[5], the operator makes [4]");
