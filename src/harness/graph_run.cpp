@@ -10,8 +10,8 @@
 #include "src/base/check.hpp"
 #include "src/base/text.hpp"
 #include "src/base/threads.hpp"
-#include "src/harness/compare.hpp"
 #include "src/harness/graph_tensors.hpp"
+#include "src/harness/verify.hpp"
 
 namespace partita {
 namespace {
@@ -93,23 +93,9 @@ class GraphRun {
 
   Status verify(const partition& p, const BoundPartition& bound, PartitionReport& r) {
     const Given given{bound.given_in, bound.given_out, bound.constants};
-    PT_ASSIGN(const Tensors expected, run_reference(*p.form(), given, tensors_->all()));
-    const double tolerance = tolerance_of(*p.form());
-    std::optional<Tensors> wide;
-    for (const auto& [id, storage] : expected) {
-      Difference d = compare(tensors_->all().at(id), storage, tolerance);
-      // Roundings between operators may add up to more than the tolerance, and fused operators leave them out.
-      if (d.wrong > 0) {
-        if (!wide) {
-          PT_ASSIGN(wide, run_reference(*p.form(), given, tensors_->all(), InnerValues::wide));
-        }
-        const Difference unrounded = compare(tensors_->all().at(id), wide->at(id), tolerance);
-        if (unrounded.wrong == 0) d = unrounded;
-      }
-      r.max_error = std::isnan(d.max_error) ? d.max_error : std::max(r.max_error, d.max_error);
-      if (d.wrong > 0 && report_.mismatch.empty())
-        report_.mismatch = str(place(p), ": output tensor ", id, " (", storage.desc.text(), "): ", d.first);
-    }
+    PT_ASSIGN(const Verdict verdict, verify_results(*p.form(), given, tensors_->all()));
+    r.max_error = verdict.max_error;
+    if (!verdict.mismatch.empty() && report_.mismatch.empty()) report_.mismatch = str(place(p), ": ", verdict.mismatch);
     report_.max_error = std::isnan(r.max_error) ? r.max_error : std::max(report_.max_error, r.max_error);
     return {};
   }

@@ -2,10 +2,15 @@
 // Operator by operator, each through its reference.
 #include "src/harness/reference_run.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "kernels/ref/reference.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/hash.hpp"
 #include "src/base/text.hpp"
+#include "src/base/threads.hpp"
 #include "src/ir/op_def.hpp"
 
 namespace partita {
@@ -37,12 +42,65 @@ void widen_inner_values(Subgraph& g) {
       value.desc = logical_tensor(value.desc.id, Dtype::f32, value.desc.dims);
 }
 
+bool adds_up(StepKind step) {
+  switch (step) {
+    case StepKind::convolution:
+    case StepKind::convolution_backward_data:
+    case StepKind::convolution_backward_weights:
+    case StepKind::matmul:
+    case StepKind::softmax_backward:
+    case StepKind::batch_norm:
+    case StepKind::batch_norm_backward:
+    case StepKind::layer_norm:
+    case StepKind::layer_norm_backward:
+    case StepKind::group_norm:
+    case StepKind::reduce:
+    case StepKind::prelu_backward: return true;
+    default: return false;
+  }
+}
+
+double root_mean_square(const void* data, Dtype dtype, int64_t n) {
+  double sum = 0;
+  int64_t finite = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const double x = load_as_double(data, dtype, i);
+    if (!std::isfinite(x)) continue;
+    sum += x * x;
+    ++finite;
+  }
+  return finite > 0 ? std::sqrt(sum / static_cast<double>(finite)) : 0;
+}
+
+/// What operator `o` reads at `port`, with errors; without data where it is exact.
+Result<Storage> with_errors(const SmallErrors& errors, const SubOp& o, size_t port, const SubValue& value,
+                            const void* data) {
+  const Dtype dtype = value.desc.dtype;
+  const bool exact = value.producer < 0 && !adds_up(op_def(o.kind).step);
+  if (errors.share == 0 || exact || !is_floating(dtype)) return Storage();
+  Storage moved(value.desc);
+  if (!moved.data) return fail(Code::out_of_memory, str("no memory for errors in tensor ", value.desc.id));
+  const auto n = static_cast<int64_t>(moved.bytes * 8 / static_cast<size_t>(bits_of(dtype)));
+  const bool quantized = port == 0 && (o.kind == OpKind::Quantize || o.kind == OpKind::DynamicQuantize);
+  const double least = quantized ? root_mean_square(data, dtype, n) : 0;
+  // Element by element as they lie in memory: gaps do no harm, and one that repeats moves once.
+  parallel_for(n, 8, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const double x = load_as_double(data, dtype, i);
+      const bool up = Hasher().add(errors.seed).add(value.desc.id).add(static_cast<uint64_t>(i)).value() >> 63;
+      const double error = errors.share * std::max(std::fabs(x), least);
+      store_from_double(moved.data.get(), dtype, i, up ? x + error : x - error);
+    }
+  });
+  return moved;
+}
+
 }  // namespace
 
 Result<Tensors> run_reference(const Partition& partition, const Given& given, const Tensors& inputs,
-                              InnerValues inner) {
+                              const ReferenceRun& how) {
   PT_ASSIGN(Specialized specialized, specialize(partition, given));
-  if (inner == InnerValues::wide) widen_inner_values(specialized.graph);
+  if (how.inner == InnerValues::wide) widen_inner_values(specialized.graph);
   const Subgraph& g = specialized.graph;
   const std::vector<size_t> last = last_readers(g);
   std::vector<Storage> made(g.values.size());
@@ -56,7 +114,13 @@ Result<Tensors> run_reference(const Partition& partition, const Given& given, co
     std::vector<const void*> in;
     std::vector<void*> out;
     bool empty = true;
-    for (int v : o.in) in.push_back(data_of(v));
+    std::vector<Storage> moved;  // inputs with errors
+    for (int v : o.in) {
+      const void* data = data_of(v);
+      PT_ASSIGN(Storage with, with_errors(how.errors, o, in.size(), g.values[static_cast<size_t>(v)], data));
+      in.push_back(with.data ? with.data.get() : data);
+      moved.push_back(std::move(with));
+    }
     for (int v : o.out) {
       Storage& to = made[static_cast<size_t>(v)] = Storage(g.values[static_cast<size_t>(v)].desc);
       if (!to.data) return fail(Code::out_of_memory, str("no memory for the reference's tensor ", to.desc.id));

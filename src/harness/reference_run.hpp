@@ -18,8 +18,22 @@ enum class InnerValues : uint8_t {
   wide,     ///< floats of 16 bits or fewer stay f32, as where a product's result goes on in registers
 };
 
+/// Errors that the values inside a partition may have, put into what operators read: each number is moved by `share` of
+/// itself, what is quantized next by `share` of the tensor's root mean square where that is more; up or down by chance.
+/// A negative share moves each the other way. Inputs of the partition are exact, but count as much as others in
+/// operators that add up, where sums in another order differ by more than their last bits if terms cancel.
+struct SmallErrors {
+  double share = 0;
+  uint64_t seed = 0;
+};
+
+struct ReferenceRun {
+  InnerValues inner = InnerValues::rounded;
+  SmallErrors errors = {};
+};
+
 /// The partition's outputs as the references compute them from `inputs` (which hold every input port).
 Result<Tensors> run_reference(const Partition& partition, const Given& given, const Tensors& inputs,
-                              InnerValues inner = InnerValues::rounded);
+                              const ReferenceRun& how = {});
 
 }  // namespace partita

@@ -22,7 +22,7 @@ double square_less(double x, double y, InnerValues inner) {
     const Storage& made = inputs[port.id] = Storage(port);
     store_from_double(made.data.get(), port.dtype, 0, port.id == 0 ? x : y);
   }
-  const auto results = run_reference(*p.form(), {p.input_ports(), p.output_ports(), {}}, inputs, inner);
+  const auto results = run_reference(*p.form(), {p.input_ports(), p.output_ports(), {}}, inputs, {.inner = inner});
   EXPECT_TRUE(results.ok()) << results.status().text();
   return load_as_double(results->at(3).data.get(), Dtype::bf16, 0);
 }

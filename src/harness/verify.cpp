@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the plain comparison, which nearly always is enough, to those that cost further runs of the references.
+#include "src/harness/verify.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "src/base/check.hpp"
+#include "src/base/text.hpp"
+#include "src/harness/compare.hpp"
+
+namespace partita {
+namespace {
+
+class Verification {
+ public:
+  Verification(const Partition& partition, const Given& given, const Tensors& tensors)
+      : partition_(partition), given_(given), tensors_(tensors), tolerance_(value_tolerance_of(partition)) {}
+
+  Result<Verdict> run() {
+    PT_ASSIGN(const Tensors expected, run_reference(partition_, given_, tensors_));
+    for (const auto& [id, storage] : expected) {
+      PT_ASSIGN(const Difference d, difference(id, storage));
+      verdict_.max_error = std::isnan(d.max_error) ? d.max_error : std::max(verdict_.max_error, d.max_error);
+      if (d.wrong > 0 && verdict_.mismatch.empty())
+        verdict_.mismatch = str("output tensor ", id, " (", storage.desc.text(), "): ", d.first);
+    }
+    return std::move(verdict_);
+  }
+
+ private:
+  Result<Difference> difference(uint64_t id, const Storage& expected) {
+    const Storage& got = tensors_.at(id);
+    Difference d = compare(got, expected, tolerance_);
+    if (d.wrong == 0) return d;
+    // Roundings between operators may add up to more than the tolerance, and fused operators leave them out.
+    if (!wide_) {
+      PT_ASSIGN(wide_, run_reference(partition_, given_, tensors_, {.inner = InnerValues::wide}));
+    }
+    if (const Difference unrounded = compare(got, wide_->at(id), tolerance_); unrounded.wrong == 0) return unrounded;
+    if (erring_.empty()) PT_TRY(run_with_errors());
+    std::vector<const Storage*> others = {&wide_->at(id)};
+    for (const Tensors& results : erring_) others.push_back(&results.at(id));
+    return compare(got, expected, tolerance_, others);
+  }
+
+  Status run_with_errors() {
+    for (uint64_t seed : {1, 2})
+      for (double direction : {1.0, -1.0}) {
+        PT_ASSIGN(Tensors results,
+                  run_reference(partition_, given_, tensors_, {.errors = {direction * tolerance_, seed}}));
+        erring_.push_back(std::move(results));
+      }
+    return {};
+  }
+
+  const Partition& partition_;
+  const Given& given_;
+  const Tensors& tensors_;
+  const double tolerance_;
+  std::optional<Tensors> wide_;
+  std::vector<Tensors> erring_;
+  Verdict verdict_;
+};
+
+}  // namespace
+
+Result<Verdict> verify_results(const Partition& partition, const Given& given, const Tensors& tensors) {
+  return Verification(partition, given, tensors).run();
+}
+
+}  // namespace partita
