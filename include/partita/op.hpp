@@ -56,7 +56,7 @@ constexpr OpKind op_kind_at(int position) {
 /// Attribute names; the numbers are those of the oneDNN Graph C ABI (extensions: our own) and never change.
 enum class Attr : uint16_t {
   alpha = 1, beta = 2, epsilon = 3, max = 4, min = 5, momentum = 6, scales = 32, axis = 48, begin_norm_axis = 49,
-  groups = 50, axes = 64, dilations = 65, dst_shape = 66, kernel = 67, order = 68, output_padding = 69,
+  groups = 50, mask = 51, axes = 64, dilations = 65, dst_shape = 66, kernel = 67, order = 68, output_padding = 69,
   pads_begin = 70, pads_end = 71, shape = 72, sizes = 73, src_shape = 74, strides = 75, weights_shape = 76, zps = 77,
   group_shape = 78, exclude_pad = 96, keep_dims = 97, keep_stats = 98, per_channel_broadcast = 99,
   special_zero = 100, transpose_a = 101, transpose_b = 102, use_affine = 103, use_dst = 104, auto_broadcast = 128,

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quantization between numbers and integers (or f8), in f32 as kernels do it, so that rounding agrees to the last step.
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/ref/map.hpp"
 #include "kernels/ref/references.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/scale_axes.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"
 
@@ -108,25 +110,29 @@ Status with_lists(const Problem& problem, Args args, bool forward) {
   return {};
 }
 
+/// A tensor of scales or zero points as one of the source's rank; one element repeats everywhere.
+Result<View> with_all_axes(View view, const ScaleAxes& axes) {
+  const bool one = elements(view.dims) == 1;
+  const auto strides = one ? Dims(axes.dims.size(), 0) : strides_of_scales(axes, view.dims, view.strides);
+  if (!strides) return fail(Code::invalid_shape, str("[", text_of(view.dims), "] are not the dims of `scales`"));
+  view.dims = axes.dims;
+  view.strides = *strides;
+  return view;
+}
+
 Status with_tensors(const Problem& problem, Args args, bool forward) {
   static constexpr double kZero = 0;
-  Operands o{out_view(problem, args, 0), in_view(problem, args, 0), in_view(problem, args, 1), {}};
-  const bool has_zps = problem.in.size() > 2;
-  if (problem.attrs.is(Attr::qtype, "per_group")) {
-    View zps = has_zps ? in_view(problem, args, 2) : View({Dtype::f64, {}, {}, 0}, &kZero);
-    if (elements(zps.dims) == 1) {  // one for all groups, whatever its rank
-      zps.dims = zps.strides = {};
-      zps = broadcast_to(zps, o.scales.dims);
-    }
-    const View scales = o.scales;
-    if (scales.rank() != o.dst.rank() || zps.rank() != o.dst.rank()) {
-      return fail(Code::invalid_shape, str("`scales` and `zps` must have the rank of `src`, ", o.dst.rank()));
-    }
-    PT_TRY(split_groups(o, scales, zps));
+  Operands o{out_view(problem, args, 0), in_view(problem, args, 0), {}, {}};
+  const ScaleAxes axes = scale_axes(problem.attrs, o.dst.dims);
+  PT_ASSIGN(const View scales, with_all_axes(in_view(problem, args, 1), axes));
+  PT_ASSIGN(
+      const View zps,
+      with_all_axes(problem.in.size() > 2 ? in_view(problem, args, 2) : View({Dtype::f64, {}, {}, 0}, &kZero), axes));
+  if (std::ranges::count(axes.group, 1) == axes.group.size()) {
+    o.scales = broadcast_to(scales, o.dst.dims);
+    o.zps = broadcast_to(zps, o.dst.dims);
   } else {
-    const View zps = has_zps ? in_view(problem, args, 2) : View({Dtype::f64, {1}, {1}, 0}, &kZero);
-    o.scales = spread(o.scales, problem, o.dst.dims);
-    o.zps = spread(zps, problem, o.dst.dims);
+    PT_TRY(split_groups(o, scales, zps));
   }
   run(o, forward);
   return {};

@@ -6,6 +6,7 @@
 #include "passes/lower/lowering.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/scale_axes.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"
 
@@ -144,35 +145,23 @@ Factor in_bytes(Lowering& l, int port) {
   return {bytes, made, false, 0};
 }
 
-/// Scales and zero points are tensors: of one element, 1-D along the axis, or one element a group.
+/// Scales and zero points are tensors, which the attributes spread over the source's axes.
 Status lower_dynamic(Lowering& l) {
   const TensorDesc src = l.input(0), dst = l.output(0);
-  const Attrs& a = l.op->attrs;
-  const int rank = dst.dims.size();
-  auto factor = [&](int port, const GroupedSpace* grouped) -> Factor {
+  const ScaleAxes axes = scale_axes(l.op->attrs, dst.dims);
+  PT_TRY(check_split(axes.group));
+  const GroupedSpace grouped(dst.dims, axes.group);
+  auto factor = [&](int port) -> Factor {
     Factor f{l.input(port), l.input_buffer(port), false, 0};
     const int64_t entries = elements(f.desc.dims);
     if (bits_of(f.desc.dtype) < 8 && entries > 1 && entries < elements(src.dims)) f = in_bytes(l, port);
-    if (grouped && f.desc.dims.size() == rank) {
-      f.desc = grouped->by_group(f.desc);
-    } else if (entries == 1) {
-      const Dims& space = grouped ? grouped->dims() : dst.dims;
-      f.desc = {f.desc.dtype, space, Dims(space.size(), 0), f.desc.offset};
-    } else {
-      f.desc = spread_along(f.desc, dst.dims, *normal_axis(a.i64(Attr::axis), rank));
-    }
+    const Dims strides =
+        entries == 1 ? Dims(dst.dims.size(), 0) : *strides_of_scales(axes, f.desc.dims, f.desc.strides);
+    f.desc = grouped.by_group({f.desc.dtype, axes.dims, strides, f.desc.offset});
     return f;
   };
-  if (a.is(Attr::qtype, "per_group")) {
-    const Dims group = a.dims(Attr::group_shape);
-    PT_TRY(check_split(group));
-    const GroupedSpace grouped(dst.dims, group);
-    const Factor scale = factor(1, &grouped), zp = l.inputs() > 2 ? factor(2, &grouped) : Factor{{}, -1, true, 0};
-    emit(l, grouped.full(src), grouped.full(dst), scale, &zp);
-    return {};
-  }
-  const Factor scale = factor(1, nullptr), zp = l.inputs() > 2 ? factor(2, nullptr) : Factor{{}, -1, true, 0};
-  emit(l, src, dst, scale, &zp);
+  const Factor scale = factor(1), zp = l.inputs() > 2 ? factor(2) : Factor{{}, -1, true, 0};
+  emit(l, grouped.full(src), grouped.full(dst), scale, &zp);
   return {};
 }
 

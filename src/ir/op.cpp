@@ -26,6 +26,7 @@ constexpr AttrName kAttrNames[] = {
     {Attr::axis, "axis"},
     {Attr::begin_norm_axis, "begin_norm_axis"},
     {Attr::groups, "groups"},
+    {Attr::mask, "mask"},
     {Attr::axes, "axes"},
     {Attr::dilations, "dilations"},
     {Attr::dst_shape, "dst_shape"},

@@ -2,6 +2,7 @@
 // Quantization and dequantization, with scales in attributes or (dynamic) in tensors. Their expressions need the
 // scales, so lowering writes them.
 #include "src/base/check.hpp"
+#include "src/base/scale_axes.hpp"
 #include "src/base/shape.hpp"
 #include "src/ops/attributes.hpp"
 #include "src/ops/families.hpp"
@@ -53,10 +54,17 @@ bool holds_one(const logical_tensor& t) {
   return std::ranges::all_of(t.dims, [](int64_t d) { return d == 1 || d == kUnknownDim; });
 }
 
-bool group_shape_fits(const OpView& v) {
-  if (!v.attrs().is(Attr::qtype, "per_group")) return true;
-  if (!v.attrs().has(Attr::group_shape)) return false;
-  const std::vector<int64_t>& group = v.attrs().ints(Attr::group_shape);
+/// `mask` takes the place of `qtype` and `axis`.
+bool mask_fits(const OpView& v) {
+  if (!v.attrs().has(Attr::mask)) return true;
+  const int rank = known_rank(v, 0);
+  const int64_t mask = v.attrs().i64(Attr::mask);
+  if (mask < 0 || mask >> (rank < 0 ? kMaxRank : rank) != 0) return false;
+  return v.attrs().is(Attr::qtype, "per_tensor") && v.attrs().i64(Attr::axis) == 1;
+}
+
+/// One positive entry an axis that divides its dim.
+bool divides(const std::vector<int64_t>& group, const OpView& v) {
   if (std::ranges::any_of(group, [](int64_t g) { return g < 1; })) return false;
   if (known_rank(v, 0) < 0) return true;
   const Dims& src = v.in(0).dims;
@@ -67,30 +75,31 @@ bool group_shape_fits(const OpView& v) {
   return true;
 }
 
-/// The dims of src divided by the group's, as far as they are known.
-logical_tensor group_scales(const OpView& v) {
-  logical_tensor wanted(0, v.in_type(1));
-  if (known_rank(v, 0) < 0) return wanted;
-  const Dims& src = v.in(0).dims;
-  for (int i = 0; i < src.size(); ++i) {
-    const int64_t group = v.attrs().ints(Attr::group_shape)[static_cast<size_t>(i)];
-    wanted.dims.push_back(src[i] == kUnknownDim ? kUnknownDim : src[i] / group);
+bool group_shape_fits(const OpView& v) {
+  if (!v.attrs().is(Attr::qtype, "per_group")) return true;
+  return v.attrs().has(Attr::group_shape) && divides(v.attrs().ints(Attr::group_shape), v);
+}
+
+bool mask_groups_fit(const OpView& v) {
+  if (!v.attrs().has(Attr::mask) || !v.attrs().has(Attr::group_shape)) return true;
+  const std::vector<int64_t>& group = v.attrs().ints(Attr::group_shape);
+  if (!divides(group, v)) return false;
+  for (int i = 0; i < known_rank(v, 0); ++i) {
+    const int64_t dim = v.in(0).dims[i];
+    const bool varies = (v.attrs().i64(Attr::mask) >> i & 1) != 0;
+    if (!varies && dim != kUnknownDim && group[static_cast<size_t>(i)] != dim) return false;
   }
-  wanted.rank_known = true;
-  return wanted;
+  return true;
 }
 
-bool scales_shape(const OpView& v) {
-  if (per_channel(v)) return is_vector(v, 1, scaled_dim(v));
-  if (v.attrs().is(Attr::qtype, "per_group")) return may_agree(v.in(1), group_scales(v));
-  return holds_one(v.in(1));
+bool varies_like_scales(const OpView& v, int input) {
+  if (!v.in(0).shape_known() || !v.in(input).shape_known()) return true;  // looked at again when they are known
+  const Dims& dims = v.in(input).dims;
+  return strides_of_scales(scale_axes(v.attrs(), v.in(0).dims), dims, Dims(dims.size(), 0)).has_value();
 }
 
-bool zps_shape(const OpView& v) {
-  if (v.inputs() < 3 || holds_one(v.in(2))) return true;
-  if (per_channel(v)) return is_vector(v, 2, scaled_dim(v));
-  return v.attrs().is(Attr::qtype, "per_group") && may_agree(v.in(2), v.in(1));
-}
+bool scales_shape(const OpView& v) { return varies_like_scales(v, 1); }
+bool zps_shape(const OpView& v) { return v.inputs() < 3 || holds_one(v.in(2)) || varies_like_scales(v, 2); }
 
 /// oneDNN documents zero points of the source's width or s32.
 bool documented_zps(const OpView& v) {
@@ -118,18 +127,30 @@ constexpr CheckDef kScalesCount = {
 constexpr CheckDef kZpsCount = {"zps_count", "`zps` must have as many entries as `scales`", zps_count};
 constexpr CheckDef kF8WithoutZps = {"f8_without_zps", "`zps` must be absent or 0 where `src` or `dst` is an f8 type",
                                     f8_without_zps};
+constexpr AttrDef kMask = optional(Attr::mask, AttrType::s64,
+                                   "axes along which scales vary, bit i for axis i, in place of qtype and axis");
+
+constexpr CheckDef kMaskFits = {"mask_fits",
+                                "`mask` must have no bits but those of axes of `src`, and beside it `qtype` and `axis` "
+                                "must have their defaults",
+                                mask_fits};
 constexpr CheckDef kGroupShape = {
     "group_shape_fits",
     "where `qtype` is per_group, `group_shape` must have one positive entry an axis that divides the dim of "
     "`src`",
     group_shape_fits};
+constexpr CheckDef kMaskGroups = {
+    "mask_groups_fit",
+    "`group_shape` beside `mask` must have one positive entry an axis that divides the dim of `src`, and is that dim "
+    "for an axis without a bit",
+    mask_groups_fit};
 constexpr CheckDef kScalesShape = {
     "scales_shape",
-    "`scales` must hold one element for `qtype` per_tensor, be 1-D along `axis` of `src` for per_channel, and "
-    "one element a group for per_group",
+    "`scales` must hold one element for each index (or group) of `src` along the axes that `qtype` and `axis`, or "
+    "`mask`, name; other axes may be left out or be 1",
     scales_shape};
-constexpr CheckDef kZpsShape = {
-    "zps_shape", "`zps` must hold one element, or have the shape that `scales` has by `qtype`", zps_shape};
+constexpr CheckDef kZpsShape = {"zps_shape", "`zps` must hold one element, or have a shape that `scales` may have",
+                                zps_shape};
 
 }  // namespace
 
@@ -171,9 +192,9 @@ constexpr OpDef kDynamicQuantize = {
                {"scales", "T1", "factors between real and quantized values"},
                {"zps", "T2", "quantized values of zero; absent means 0", Arity::optional}},
     .outputs = {{"dst", "T3", "quantized values"}},
-    .attrs = {kQtype, kAxis},
+    .attrs = {kQtype, kAxis, kMask},
     .types = {{"T1", kF32}, {"T2", {Dtype::u8, Dtype::s8, Dtype::s32}}, {"T3", {Dtype::u8, Dtype::s8}}},
-    .checks = {kChannelAxis, kScalesShape, kZpsShape},
+    .checks = {kChannelAxis, kMaskFits, kScalesShape, kZpsShape},
     .infer = same_shape,
     .step = StepKind::loop,
 };
@@ -188,11 +209,13 @@ constexpr OpDef kDynamicDequantize = {
                {"zps", "T3", "quantized values of zero; absent means 0", Arity::optional}},
     .outputs = {{"dst", "T2", "real values"}},
     .attrs = {kQtypeWithGroups, kAxis,
-              optional(Attr::group_shape, AttrType::s64s, "extent of a block on each axis, for qtype per_group")},
+              optional(Attr::group_shape, AttrType::s64s,
+                       "extent of a block on each axis, for qtype per_group or mask"),
+              kMask},
     .types = {{"T1", {Dtype::u8, Dtype::s8, Dtype::s4, Dtype::u4}},
               {"T2", kFloats},
               {"T3", {Dtype::u4, Dtype::s4, Dtype::u8, Dtype::s8, Dtype::s32}}},
-    .checks = {kChannelAxis, kGroupShape, kScalesShape, kZpsShape},
+    .checks = {kChannelAxis, kMaskFits, kGroupShape, kMaskGroups, kScalesShape, kZpsShape},
     .infer = same_shape,
     .step = StepKind::loop,
     .documented = documented_zps,

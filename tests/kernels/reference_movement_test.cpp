@@ -94,6 +94,28 @@ TEST(reference_quantize, dynamic_parameters_come_as_tensors) {
             (Numbers{0, 10, 200, 3, 40, 500}));
 }
 
+TEST(reference_quantize, a_mask_names_the_axes_of_parameters) {
+  const Sample src = sample(Dtype::u8, {2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  const Numbers expected{1, 2, 30, 40, 500, 600, 7000, 8000};
+  const AttrList heads{{Attr::qtype, "per_tensor"}, {Attr::mask, int64_t{3}}};
+  EXPECT_EQ(run(DynamicDequantize, heads, {src, f32({2, 2}, {1, 10, 100, 1000})}, {f32({2, 2, 2})})[0], expected);
+  EXPECT_EQ(run(DynamicDequantize, heads, {src, f32({2, 2, 1}, {1, 10, 100, 1000})}, {f32({2, 2, 2})})[0], expected);
+  EXPECT_EQ(run(DynamicDequantize, heads,
+                {src, f32({2, 2}, {1, 10, 100, 1000}), sample(Dtype::u8, {2, 2}, {1, 3, 5, 7})}, {f32({2, 2, 2})})[0],
+            (Numbers{0, 1, 0, 10, 0, 100, 0, 1000}));
+  const AttrList outer{{Attr::qtype, "per_tensor"}, {Attr::mask, int64_t{5}}};
+  EXPECT_EQ(run(DynamicDequantize, outer, {src, f32({2, 2}, {1, 10, 100, 1000})}, {f32({2, 2, 2})})[0],
+            (Numbers{1, 20, 3, 40, 500, 6000, 700, 8000}));
+  const AttrList none{{Attr::qtype, "per_tensor"}, {Attr::mask, int64_t{0}}};
+  EXPECT_EQ(run(DynamicDequantize, none, {src, f32({}, {2})}, {f32({2, 2, 2})})[0],
+            (Numbers{2, 4, 6, 8, 10, 12, 14, 16}));
+  const AttrList groups{{Attr::qtype, "per_tensor"}, {Attr::mask, int64_t{6}}, {Attr::group_shape, Int64s{2, 1, 2}}};
+  EXPECT_EQ(run(DynamicDequantize, groups, {src, f32({1, 2, 1}, {1, 10})}, {f32({2, 2, 2})})[0],
+            (Numbers{1, 2, 30, 40, 5, 6, 70, 80}));
+  EXPECT_EQ(run(DynamicDequantize, groups, {src, f32({2, 1}, {1, 10})}, {f32({2, 2, 2})})[0],
+            (Numbers{1, 2, 30, 40, 5, 6, 70, 80}));
+}
+
 TEST(reference_quantize, groups_share_their_parameters) {
   const AttrList attrs{{Attr::qtype, "per_group"}, {Attr::axis, int64_t{0}}, {Attr::group_shape, Int64s{2, 1}}};
   const Sample src = sample(Dtype::s4, {4, 2}, {1, 2, 3, 4, 5, 6, 7, -8});

@@ -273,6 +273,8 @@ Cases quantization_cases() {
           {dynamic + "f32[3]) {qtype=per_channel}", "axis", {"0"}},
           {"%2: f32 = DynamicDequantize(%0: s8[3,3], %1: f32[1])", "qtype", {"per_channel", "per_group"}, refusal},
           {"%2: f32 = DynamicDequantize(%0: s8[3,3], %1: f32[3]) {qtype=per_channel}", "axis", {"0"}},
+          {dynamic + "f32[3]) {mask=2}", "mask", {"1"}},
+          {"%2: f32 = DynamicDequantize(%0: s8[3,3], %1: f32[3]) {mask=2}", "mask", {"1"}},
           {"%2: f32 = DynamicDequantize(%0: s8[4,4], %1: f32[2,2]) {qtype=per_group, group_shape=[2,2]}",
            "group_shape",
            {"[4,1]"},

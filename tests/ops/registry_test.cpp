@@ -71,6 +71,9 @@ const std::set<std::string> kNoPlaceholder = {"src_shape",      "dst_shape", "we
 /// Any text was accepted, and all but one spelling silently meant something else.
 const std::set<std::string> kTokensChecked = {"rounding_type", "qtype"};
 
+/// Attributes of later versions than the description, which are not in it.
+const std::set<std::string> kLater = {"mask"};
+
 class registry_against_upstream : public testing::Test {
  protected:
   void SetUp() override {
@@ -222,7 +225,8 @@ TEST_F(registry_against_upstream, has_the_same_names_numbers_and_ports) {
 TEST_F(registry_against_upstream, has_the_same_attributes_but_for_the_improvements) {
   const Json mine = by_name(without_extensions(ours().at("ops")));
   for (const Json& theirs : upstream().at("ops")) {
-    const Json attrs = by_name(mine.at(theirs.at("name").get<std::string>()).at("attributes"));
+    Json attrs = by_name(mine.at(theirs.at("name").get<std::string>()).at("attributes"));
+    for (const std::string& later : kLater) attrs.erase(later);
     EXPECT_EQ(attrs.size(), theirs.at("attributes").size()) << theirs.at("name");
     for (const Json& attr : theirs.at("attributes")) {
       const std::string name = attr.at("name");

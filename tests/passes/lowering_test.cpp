@@ -127,6 +127,19 @@ TEST(lower, quantizes_by_factors_that_arrive_as_tensors) {
   expect_reference("%3: u8[2,3] = DynamicQuantize(%0: f32[2,3], %1: f32[3], %2: s32[3]) {qtype=per_channel, axis=1}");
   expect_reference("%2: s8[2,3] = DynamicQuantize(%0: f32[2,3], %1: f32[1]) {qtype=per_tensor}");
   expect_reference("%3: f32[2,3] = DynamicDequantize(%0: u8[2,3], %1: f32[2], %2: u8[1]) {qtype=per_channel, axis=0}");
+  expect_reference(
+      "%3: f32[2,3] = DynamicDequantize(%0: u8[2,3], %1: f32[2,1], %2: u8[2]) {qtype=per_channel, axis=0}");
+}
+
+TEST(lower, quantizes_by_factors_along_the_axes_of_a_mask) {
+  expect_reference("%3: u8[2,3,4] = DynamicQuantize(%0: f32[2,3,4], %1: f32[2,3], %2: s32[2,3]) {mask=3}");
+  expect_reference("%2: s8[2,3,4] = DynamicQuantize(%0: f32[2,3,4], %1: f32[2,1,4]) {mask=5}", {{1, {8, 8, 2}}});
+  expect_reference("%2: s8[2,3,4] = DynamicQuantize(%0: f32[2,3,4], %1: f32[]) {mask=0}");
+  expect_reference("%3: f32[2,3,4] = DynamicDequantize(%0: u8[2,3,4], %1: f32[2,3,4], %2: u8[1]) {mask=7}");
+  expect_reference(
+      "%3: bf16[2,4,6] = DynamicDequantize(%0: s4[2,4,6], %1: bf16[2,4,2], %2: s4[2,4,2]) {mask=7, "
+      "group_shape=[1,1,3]}");
+  expect_reference("%2: f32[2,4,6] = DynamicDequantize(%0: u4[2,4,6], %1: f32[2,2]) {mask=6, group_shape=[2,2,3]}");
 }
 
 TEST(lower, builds_masks_from_indices) {

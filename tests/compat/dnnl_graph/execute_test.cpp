@@ -320,6 +320,23 @@ TEST(dnnl_graph_execute, an_empty_output_needs_no_data) {
   EXPECT_STATUS(execute(c, stream, {&in}, {&out}), dnnl_success);
 }
 
+TEST(dnnl_graph_execute, scales_go_along_the_axes_of_a_mask) {
+  const Engine engine = make_engine();
+  const Op op =
+      make_op(1, dnnl_graph_op_dynamic_dequantize, {lt(0, {2, 1, 2}, dnnl_s8), lt(1, {2, 1})}, {unknown_lt(2)});
+  const int64_t mask = 3;
+  ASSERT_EQ(dnnl_graph_op_set_attr_s64(op.get(), dnnl_graph_op_attr_mask, &mask, 1), dnnl_success);
+  const PartitionHandle p = partition_of(op);
+  const Compiled c = make_compiled(p);
+  ASSERT_STATUS(compile(p, c, {lt(0, {2, 1, 2}, dnnl_s8), lt(1, {2, 1})}, {unknown_lt(2)}, engine), dnnl_success);
+  int8_t quantized[4] = {1, -2, 3, -4};
+  float scales[2] = {1, 10}, result[4] = {};
+  const Tensor src = make_tensor(lt(0, {2, 1, 2}, dnnl_s8), engine, quantized),
+               by = make_tensor(lt(1, {2, 1}), engine, scales), out = make_tensor(lt(2, {2, 1, 2}), engine, result);
+  EXPECT_STATUS(execute(c, make_stream(engine), {&src, &by}, {&out}), dnnl_success);
+  EXPECT_EQ(std::vector<float>(result, result + 4), (std::vector<float>{1, -2, 30, -40}));
+}
+
 /// The shape of the result is the content of an input, known only now.
 TEST(dnnl_graph_execute, shape_inputs_may_arrive_with_execution) {
   const Engine engine = make_engine();
