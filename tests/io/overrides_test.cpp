@@ -4,7 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "src/base/text.hpp"
 #include "src/io/dot.hpp"
+#include "tests/support/graph_text.hpp"
 
 namespace partita {
 namespace {
@@ -128,6 +132,72 @@ TEST(overrides, the_batch_goes_to_the_inputs_that_carry_it) {
   EXPECT_EQ(text_with(matmul, {.in_shapes = "0:3x8", .mb = "7"}),
             "%2 = MatMul(%0: f32[7,8], %1: f32[8,4]) -> f32[7,4]\n");
   EXPECT_EQ(text_with(matmul, {.mb = "0"}), "%2 = MatMul(%0: f32[4,8], %1: f32[8,4]) -> f32[4,4]\n");
+}
+
+/// Prints what carries the new batch, 7, in dim 0.
+std::string batched(std::string_view text) {
+  Result<graph> g = test::graph_of(text);
+  EXPECT_TRUE(g.ok()) << g.status().text();
+  Result<graph> changed = apply_overrides(*g, {.mb = "7"});
+  if (!changed.ok()) return changed.status().text();
+  const Status finalized = changed->finalize();
+  EXPECT_TRUE(finalized.ok()) << finalized.text();
+  std::set<uint64_t> ids;
+  for (const op& o : changed->ops())
+    for (const auto* side : {&o.inputs, &o.outputs})
+      for (const logical_tensor& t : *side)
+        if (t.rank() > 0 && t.dims[0] == 7) ids.insert(t.id);
+  std::string list;
+  for (uint64_t id : ids) list += str(list.empty() ? "" : " ", id);
+  return list;
+}
+
+TEST(overrides, an_update_of_weights_leaves_them_as_they_are) {
+  // y = x w; dw = x^T dy; w - 0.1 dw
+  EXPECT_EQ(batched("%2: f32[4,8] = MatMul(%0: f32[4,6], %1: f32[6,8])\n"
+                    "%4: f32[6,8] = MatMul(%0, %3: f32[4,8]) {transpose_a=true}\n"
+                    "%6: f32[6,8] = Multiply(%4, %5: f32[1])\n"
+                    "%7: f32[6,8] = Subtract(%1, %6)"),
+            "0 2 3");
+  // The same for a convolution, and with momentum as large as the weights.
+  EXPECT_EQ(batched("%2: f32[2,4,6,6] = Convolution(%0: f32[2,3,6,6], %1: f32[4,3,1,1]) {strides=[1,1], "
+                    "dilations=[1,1], pads_begin=[0,0], pads_end=[0,0], data_format=NCX, weights_format=OIX}\n"
+                    "%4: f32[4,3,1,1] = ConvolutionBackwardWeights(%0, %3: f32[2,4,6,6]) {strides=[1,1], "
+                    "dilations=[1,1], pads_begin=[0,0], pads_end=[0,0], data_format=NCX, weights_format=OIX, "
+                    "weights_shape=[4,3,1,1]}\n"
+                    "%6: f32[4,3,1,1] = Add(%4, %5: f32[4,3,1,1])\n"
+                    "%7: f32[4,3,1,1] = Subtract(%1, %6)"),
+            "0 2 3");
+}
+
+TEST(overrides, weights_that_are_converted_first_leave_the_batch_to_others) {
+  // 4 is the batch and the number of rows of the weights.
+  EXPECT_EQ(batched("%1: f32[4,4] = Dequantize(%0: s8[4,4]) {scales=[0.5]}\n"
+                    "%2: f32[4,4] = Add(%1, %8: f32[4,4])\n"
+                    "%3: bf16[4,4] = TypeCast(%1)\n"
+                    "%5: bf16[4,4] = MatMul(%4: bf16[4,4], %3)"),
+            "4 5");
+}
+
+TEST(overrides, parameters_of_one_item_keep_it) {
+  EXPECT_EQ(batched("%3: f32[1,8] = MatMul(%0: f32[1,6], %1: f32[6,8], %2: f32[1,8])\n"
+                    "%5: f32[1,8] = PReLU(%3, %4: f32[1,8])"),
+            "0 3 5");
+}
+
+TEST(overrides, the_batch_goes_through_gradients_of_products) {
+  const std::string_view attrs =
+      " {strides=[1,1], dilations=[1,1], pads_begin=[0,0], pads_end=[0,0], data_format=NCX, weights_format=OIX";
+  EXPECT_EQ(batched(str("%2: f32[2,3,6,6] = ConvolutionBackwardData(%0: f32[2,4,6,6], %1: f32[4,3,1,1])", attrs,
+                        ", dst_shape=[2,3,6,6]}; %3: f32[2,3,6,6] = ReLUBackward(%4: f32[2,3,6,6], %2)")),
+            "0 2 3 4");
+  EXPECT_EQ(batched(str("%2: f32[2,3,6,6] = ConvolutionBackwardData(%0: f32[2,4,6,6], %1: f32[4,3,1,1])", attrs,
+                        "}; %3: f32[2,3,6,6] = ReLUBackward(%4: f32[2,3,6,6], %2)")),
+            "0 2 3 4")
+      << "the result tells the shape";
+  EXPECT_EQ(batched(str("%2: f32[4,3,1,1] = ConvolutionBackwardWeights(%0: f32[2,3,6,6], %1: f32[2,4,6,6])", attrs,
+                        "}; %3: f32[4] = BiasAddBackward(%1) {data_format=NCX}")),
+            "0 1");
 }
 
 TEST(overrides, the_batch_is_changed_where_attributes_repeat_it) {
