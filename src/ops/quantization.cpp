@@ -43,6 +43,7 @@ bool zps_count(const OpView& v) {
 }
 
 bool is_f8(Dtype t) { return t == Dtype::f8_e5m2 || t == Dtype::f8_e4m3; }
+bool f8_without_zps_input(const OpView& v) { return v.inputs() < 3 || (!is_f8(v.in_type(0)) && !is_f8(v.out_type(0))); }
 bool f8_without_zps(const OpView& v) {
   if (!v.attrs().has(Attr::zps) || (!is_f8(v.in_type(0)) && !is_f8(v.out_type(0)))) return true;
   const auto& zps = v.attrs().ints(Attr::zps);
@@ -107,6 +108,7 @@ bool documented_zps(const OpView& v) {
   return v.in_type(2) == Dtype::s32 || four_bits(v.in_type(0)) == four_bits(v.in_type(2));
 }
 
+constexpr DtypeSet kF8{Dtype::f8_e5m2, Dtype::f8_e4m3};
 constexpr AttrDef kAxis = number(Attr::axis, 1, "axis that per_channel scales go along; negative counts from the end");
 constexpr AttrDef kQtype =
     choice(Attr::qtype, "per_tensor", {"per_tensor", "per_channel"}, "one scale, or one an index of axis");
@@ -134,6 +136,8 @@ constexpr CheckDef kMaskFits = {"mask_fits",
                                 "`mask` must have no bits but those of axes of `src`, and beside it `qtype` and `axis` "
                                 "must have their defaults",
                                 mask_fits};
+constexpr CheckDef kF8WithoutZpsInput = {
+    "f8_without_zps_input", "`zps` must be absent where `src` or `dst` is an f8 type", f8_without_zps_input, true};
 constexpr CheckDef kGroupShape = {
     "group_shape_fits",
     "where `qtype` is per_group, `group_shape` must have one positive entry an axis that divides the dim of "
@@ -193,8 +197,8 @@ constexpr OpDef kDynamicQuantize = {
                {"zps", "T2", "quantized values of zero; absent means 0", Arity::optional}},
     .outputs = {{"dst", "T3", "quantized values"}},
     .attrs = {kQtype, kAxis, kMask},
-    .types = {{"T1", kF32}, {"T2", {Dtype::u8, Dtype::s8, Dtype::s32}}, {"T3", {Dtype::u8, Dtype::s8}}},
-    .checks = {kChannelAxis, kMaskFits, kScalesShape, kZpsShape},
+    .types = {{"T1", kF32}, {"T2", {Dtype::u8, Dtype::s8, Dtype::s32}}, {"T3", {Dtype::u8, Dtype::s8}, kF8}},
+    .checks = {kF8WithoutZpsInput, kChannelAxis, kMaskFits, kScalesShape, kZpsShape},
     .infer = same_shape,
     .step = StepKind::loop,
 };
@@ -212,10 +216,10 @@ constexpr OpDef kDynamicDequantize = {
               optional(Attr::group_shape, AttrType::s64s,
                        "extent of a block on each axis, for qtype per_group or mask"),
               kMask},
-    .types = {{"T1", {Dtype::u8, Dtype::s8, Dtype::s4, Dtype::u4}},
+    .types = {{"T1", {Dtype::u8, Dtype::s8, Dtype::s4, Dtype::u4}, kF8},
               {"T2", kFloats},
               {"T3", {Dtype::u4, Dtype::s4, Dtype::u8, Dtype::s8, Dtype::s32}}},
-    .checks = {kChannelAxis, kMaskFits, kGroupShape, kMaskGroups, kScalesShape, kZpsShape},
+    .checks = {kF8WithoutZpsInput, kChannelAxis, kMaskFits, kGroupShape, kMaskGroups, kScalesShape, kZpsShape},
     .infer = same_shape,
     .step = StepKind::loop,
     .documented = documented_zps,

@@ -293,6 +293,8 @@ const std::vector<Breach>& breaches() {
       {"scales_count", OpKind::Dequantize, {{Attr::scales, Floats{}}, {Attr::qtype, kPerChannel}}, "s8[2,3]", "f32"},
       {"zps_count", OpKind::Quantize, plus(kScale, {{Attr::zps, Ints{1, 2}}}), "f32[2]", "s8"},
       {"f8_without_zps", OpKind::Quantize, plus(kScale, {{Attr::zps, Ints{1}}}), "f32[2]", "f8_e4m3"},
+      {"f8_without_zps_input", OpKind::DynamicQuantize, {}, "f32[2] f32[1] s8[1]", "f8_e4m3"},
+      {"f8_without_zps_input", OpKind::DynamicDequantize, {}, "f8_e5m2[2] f32[1] s32[1]", "f32"},
       {"group_shape_fits", OpKind::DynamicDequantize, {{Attr::qtype, kPerGroup}}, "s8[4,4] f32[2,4]", "f32"},
       {"group_shape_fits",
        OpKind::DynamicDequantize,

@@ -131,6 +131,12 @@ TEST(lower, quantizes_by_factors_that_arrive_as_tensors) {
       "%3: f32[2,3] = DynamicDequantize(%0: u8[2,3], %1: f32[2,1], %2: u8[2]) {qtype=per_channel, axis=0}");
 }
 
+TEST(lower, quantizes_to_f8_by_factors_that_arrive_as_tensors) {
+  expect_reference("%2: f8_e4m3[2,3] = DynamicQuantize(%0: f32[2,3], %1: f32[1])");
+  expect_reference("%2: f8_e5m2[2,3,4] = DynamicQuantize(%0: f32[2,3,4], %1: f32[2,3]) {mask=3}");
+  expect_reference("%2: bf16[2,3,4] = DynamicDequantize(%0: f8_e4m3[2,3,4], %1: bf16[2,3]) {mask=3}");
+}
+
 TEST(lower, quantizes_by_factors_along_the_axes_of_a_mask) {
   expect_reference("%3: u8[2,3,4] = DynamicQuantize(%0: f32[2,3,4], %1: f32[2,3], %2: s32[2,3]) {mask=3}");
   expect_reference("%2: s8[2,3,4] = DynamicQuantize(%0: f32[2,3,4], %1: f32[2,1,4]) {mask=5}", {{1, {8, 8, 2}}});
