@@ -8,7 +8,7 @@
 namespace partita {
 namespace {
 
-using Wide = __int128;
+__extension__ using Wide = __int128;
 constexpr Wide kFar = Wide{1} << 100;  // farther than any memory, and small enough to be added to a product of 64 bits
 
 struct Axis {
