@@ -49,6 +49,20 @@ TEST(jit_strided, tiles_of_every_size_are_transposed) {
         }
 }
 
+/// Few rows whose elements take turns in a run, and a run that becomes few rows.
+TEST(jit_strided, few_rows_and_runs_are_transposed) {
+  for (Isa isa : generated_isas())
+    for (int bytes : {1, 2, 4})
+      for (int64_t few = 1; few <= 9; ++few)
+        for (int64_t many : {15, 16, 17, 31, 32, 33, 64, 95, 130}) {
+          SCOPED_TRACE(str(name_of(isa), " ", bytes, " bytes, ", few, " rows of ", many));
+          check_transpose(isa, {bytes, few, many, (many + 3) * bytes, few * bytes});
+          check_transpose(isa, {bytes, many, few, few * bytes, (many + 5) * bytes});
+          if (many * bytes % 64 == 0) check_transpose(isa, {bytes, many, few, few * bytes, many * bytes, true});
+          if (HasFailure()) return;
+        }
+}
+
 TEST(jit_strided, elements_that_lie_apart_are_transposed) {
   for (Isa isa : generated_isas())
     for (int step : {2, 3, 4})

@@ -27,6 +27,7 @@ namespace {
 
 constexpr size_t kMaxOperands = 160;
 constexpr int64_t kTileLength = 128;  ///< elements of a row of a tile
+constexpr int64_t kFewRows = 8, kLongTile = 2048;
 /// Of all tiles of a thread, where that allows kLeastRows; so many that sources are read in long runs.
 constexpr int64_t kTileBytes = 262144;
 /// Copies through the caches: so many times as far apart as those of the source, rows of the result are each in a page
@@ -96,7 +97,7 @@ class StridedLoop {
     const Dims& dims = problem_.out[0].dims;
     empty_ = elements(dims) == 0;
     if (empty_) return;
-    lengths_ = {dims.back(), std::min(dims.back(), kTileLength)};
+    lengths_ = {dims.back(), std::min(dims.back(), tile_length(dims))};
     for (const TensorDesc& desc : problem_.in) {
       in_.push_back(operand(desc, false));
       Operand& o = in_.back();
@@ -139,6 +140,11 @@ class StridedLoop {
  private:
   int64_t threads() const { return std::max(target_.threads, 1); }
   ThreadScratch scratch() const { return {threads(), tile_bytes_}; }
+
+  /// Copies of few rows have no tiles to fit anywhere, and little to do in each.
+  int64_t tile_length(const Dims& dims) const {
+    return only_copies(problem_) && dims[dims.size() - 2] <= kFewRows ? kLongTile : kTileLength;
+  }
 
   static Operand operand(const TensorDesc& desc, bool output) {
     Operand o{.desc = desc, .access = access_of(desc, output)};

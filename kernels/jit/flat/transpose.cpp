@@ -23,7 +23,9 @@ constexpr int kFetched = 256;  ///< bytes ahead in a source row
 }  // namespace
 
 TransposeKernel::TransposeKernel(Isa isa, const TransposeShape& shape) : Emitter(isa), shape_(shape) {
-  if (shape.writes_runs) {
+  if (interleaves() || separates()) {
+    emit_interleaved();
+  } else if (shape.writes_runs) {
     if (shape.fetches_next) {
       mov(rdx, shape.a * shape.src_row);
       add(rdx, rdi);

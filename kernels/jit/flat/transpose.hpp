@@ -41,6 +41,9 @@ class TransposeKernel : private Emitter {
   void emit_column(int count);
   void fetch(int rows, int columns);
   void emit_block(int a, int b);
+  bool interleaves() const;
+  bool separates() const;
+  void emit_interleaved();
   void load_row(int number, int row, int b);
   void exchange_wide();
   void exchange_narrow();
