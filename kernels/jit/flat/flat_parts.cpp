@@ -107,6 +107,21 @@ int64_t row_length(int64_t length) {
   return std::clamp(length, int64_t{1}, kRow);
 }
 
+/// Where short rows of an input lie apart, what is read next is not what lies behind: rows some way on are fetched.
+void fetch_later_rows(RowShape& shape) {
+  constexpr int64_t kAhead = 1024, kLongest = 2048, kFarthest = int64_t{1} << 28;  // bytes
+  const auto bytes = [&](const RowOperand& o) { return shape.length * bits_of(o.dtype) / 8; };
+  const auto ahead = [&](const RowOperand& o) { return o.row_bytes * std::max<int64_t>(kAhead / bytes(o), 1); };
+  const auto apart = [&](const RowOperand& o) {
+    return o.steps && !o.numbers && bytes(o) > 0 && bytes(o) <= kLongest && o.row_bytes > bytes(o) &&
+           ahead(o) < kFarthest;
+  };
+  if (std::ranges::none_of(shape.in, apart)) return;
+  for (RowOperand& o : shape.in)
+    if (o.steps && !o.numbers) o.fetching = apart(o) ? Fetching::near(static_cast<int>(ahead(o))) : shape.fetching;
+  shape.fetching = {};
+}
+
 }  // namespace
 
 Problem prepared(const Problem& loop) {
@@ -173,21 +188,6 @@ int FlatPart::last_axis() const {
   int axis = rows.size() - 1;
   while (axis > 0 && rows[axis] == 1) --axis;
   return axis;
-}
-
-/// Where short rows of an input lie apart, what is read next is not what lies behind: rows some way on are fetched.
-void FlatPart::fetch_later_rows(RowShape& shape) {
-  constexpr int64_t kAhead = 1024, kLongest = 2048, kFarthest = int64_t{1} << 28;  // bytes
-  const auto bytes = [&](const RowOperand& o) { return shape.length * bits_of(o.dtype) / 8; };
-  const auto ahead = [&](const RowOperand& o) { return o.row_bytes * std::max<int64_t>(kAhead / bytes(o), 1); };
-  const auto apart = [&](const RowOperand& o) {
-    return o.steps && !o.numbers && bytes(o) > 0 && bytes(o) <= kLongest && o.row_bytes > bytes(o) &&
-           ahead(o) < kFarthest;
-  };
-  if (std::ranges::none_of(shape.in, apart)) return;
-  for (RowOperand& o : shape.in)
-    if (o.steps && !o.numbers) o.fetching = apart(o) ? Fetching::near(static_cast<int>(ahead(o))) : shape.fetching;
-  shape.fetching = {};
 }
 
 RowShape FlatPart::shape(int axis) const {

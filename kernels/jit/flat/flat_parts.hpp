@@ -30,9 +30,6 @@ struct FlatPart {
   /// processor does not do as well alone; where more is computed and it does, `shape` fetches nothing, and where rows
   /// are folded into one, from the one stream that they are.
   void fetch_in_turns(const Lanes& lanes, RowShape& shape) const;
-
- private:
-  static void fetch_later_rows(RowShape& shape);
 };
 
 /// The loop as generated code wants it: axes in the order of its memory, joined, at least one.

@@ -62,8 +62,8 @@ class WholeRows {
 };
 
 /// `write` says what is done to rows, whose tiles need `tile_bytes` of scratch memory. Null where tiles are better:
-/// where rows are no lanes, have more than a block of them, or leave the caches and have more than `most_short`
-/// vectors.
+/// where rows have more than a block of lanes, or leave the caches and have more than `most_short` vectors, or are many
+/// and their lanes have the results.
 std::unique_ptr<const WholeRows> whole_rows(const RowPlan& plan, size_t tile_bytes, int64_t most_short,
                                             const WriteRow& write);
 
