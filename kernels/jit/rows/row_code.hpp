@@ -17,6 +17,12 @@ struct RowCodeSide {
   std::vector<RowView> views;
   std::vector<int> first;
   std::vector<RowOperand> operands;
+
+  /// The tensors' addresses for a tile, at the numbers of their first operands.
+  template <class Pointer>
+  void put_addresses(const Tile& tile, Pointer* to) const {
+    for (size_t k = 0; k < views.size(); ++k) to[first[k]] = tile.address(views[k], 0);
+  }
 };
 
 class RowCode : public RowWriter {

@@ -61,10 +61,8 @@ void ShortRows::add(const WriteRow& write, int rows, bool streams) {
 bool ShortRows::run(const Piece& piece, const Tile& tile) const {
   std::array<const void*, kMostOperands> in;
   std::array<void*, kMostOperands> out;
-  for (size_t k = 0; k < piece.in.views.size(); ++k)
-    in[static_cast<size_t>(piece.in.first[k])] = tile.address(piece.in.views[k], 0);
-  for (size_t k = 0; k < piece.out.views.size(); ++k)
-    out[static_cast<size_t>(piece.out.first[k])] = tile.address(piece.out.views[k], 0);
+  piece.in.put_addresses(tile, in.data());
+  piece.out.put_addresses(tile, out.data());
   const auto result = [&](size_t k) { return out[static_cast<size_t>(piece.out.first[k])]; };
   if (piece.streams && !std::ranges::all_of(piece.results, [&](size_t k) { return is_at_cache_line(result(k)); }))
     return false;
