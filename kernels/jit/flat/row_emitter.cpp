@@ -14,7 +14,6 @@
 namespace partita::jit {
 namespace {
 
-using Xbyak::Reg64;
 using Xbyak::RegExp;
 using Xbyak::Xmm;
 
