@@ -107,22 +107,30 @@ int64_t row_length(int64_t length) {
   return std::clamp(length, int64_t{1}, kRow);
 }
 
-/// Where short rows of an input lie apart, what is read next is not what lies behind: rows some way on are fetched.
+/// Where short rows of an input lie apart, what is read next is not what lies behind: later rows are fetched.
 void fetch_later_rows(RowShape& shape) {
-  constexpr int64_t kAhead = 1024, kLongest = 2048, kFarthest = int64_t{1} << 28;  // bytes
-  const auto bytes = [&](const RowOperand& o) { return shape.length * bits_of(o.dtype) / 8; };
-  const auto ahead = [&](const RowOperand& o) { return o.row_bytes * std::max<int64_t>(kAhead / bytes(o), 1); };
-  const auto apart = [&](const RowOperand& o) {
-    return o.steps && !o.numbers && bytes(o) > 0 && bytes(o) <= kLongest && o.row_bytes > bytes(o) &&
-           ahead(o) < kFarthest;
-  };
-  if (std::ranges::none_of(shape.in, apart)) return;
-  for (RowOperand& o : shape.in)
-    if (o.steps && !o.numbers) o.fetching = apart(o) ? Fetching::near(static_cast<int>(ahead(o))) : shape.fetching;
+  constexpr int64_t kLongest = 2048;  // bytes
+  std::vector<Fetching> later;
+  for (const RowOperand& o : shape.in) {
+    const int64_t bytes = shape.length * bits_of(o.dtype) / 8;
+    later.push_back(bytes <= kLongest && o.row_bytes > bytes ? later_rows(o, shape.length) : Fetching{});
+  }
+  if (std::ranges::none_of(later, [](const Fetching& f) { return static_cast<bool>(f); })) return;
+  for (size_t k = 0; k < later.size(); ++k) {
+    RowOperand& o = shape.in[k];
+    if (o.steps && !o.numbers) o.fetching = later[k] ? later[k] : shape.fetching;
+  }
   shape.fetching = {};
 }
 
 }  // namespace
+
+Fetching later_rows(const RowOperand& o, int64_t length) {
+  constexpr int64_t kFetched = 1024, kMostRows = 8;  // bytes, and rows they are of
+  const int64_t bytes = length * bits_of(o.dtype) / 8;
+  if (!o.steps || o.numbers || bytes == 0 || o.row_bytes > INT32_MAX / kMostRows) return {};
+  return Fetching::near(static_cast<int>(o.row_bytes * std::clamp(kFetched / bytes, int64_t{1}, kMostRows)));
+}
 
 Problem prepared(const Problem& loop) {
   Problem p = collapsed(in_memory_order(loop));

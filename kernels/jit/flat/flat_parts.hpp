@@ -32,6 +32,10 @@ struct FlatPart {
   void fetch_in_turns(const Lanes& lanes, RowShape& shape) const;
 };
 
+/// Of an input whose rows of `length` elements lie apart, so that the processor does not fetch what comes: about so
+/// many bytes of the next rows as are read meanwhile. None where there are no rows to fetch, or out of reach.
+Fetching later_rows(const RowOperand& o, int64_t length);
+
 /// The loop as generated code wants it: axes in the order of its memory, joined, at least one.
 Problem prepared(const Problem& loop);
 /// A prepared loop that reads no coordinates: where few rows follow each other and many lie along another axis, not too

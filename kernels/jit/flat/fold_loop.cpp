@@ -22,9 +22,7 @@ constexpr int64_t kPlaces = 2048;  ///< numbers that one call folds into, for ea
 constexpr int64_t kRowsOfACall = 256;
 /// Rows that are folded upon each other in f32 are few beside all, so that sums of small tensors stay exact.
 constexpr int64_t kLeastRowsOfACall = 8, kLeastCalls = 32;
-/// Of rows so many bytes apart the processor does not fetch what comes: about so many bytes of the next ones are
-/// fetched.
-constexpr int64_t kFarRows = 2048, kFetched = 1024, kMostRowsAhead = 8;
+constexpr int64_t kFarRows = 2048;  ///< bytes: of rows so far apart later ones are fetched, also of long rows
 constexpr size_t kMaxFolds = 4;
 static_assert(kMaxFolds <= size_t{FlatKernel::kMaxRowFolds});
 
@@ -102,9 +100,7 @@ class FoldLoop {
   static void fetch_rows(RowOperand& o, int64_t length) {
     const int64_t bytes = std::max<int64_t>(1, length * bits_of(o.dtype) / 8);
     const bool far = o.row_bytes >= std::max(kFarRows, 2 * bytes);  // rows behind each other are one stream
-    if (!o.steps || o.fetching || !far || o.row_bytes > INT32_MAX / kMostRowsAhead) return;
-    const int64_t rows = std::clamp(kFetched / bytes, int64_t{1}, kMostRowsAhead);
-    o.fetching = Fetching::near(static_cast<int>(o.row_bytes * rows));
+    if (far && !o.fetching) o.fetching = later_rows(o, length);
   }
 
   /// Folds that step along the row want an axis along which rows are folded upon each other.
