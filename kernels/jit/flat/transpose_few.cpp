@@ -16,6 +16,8 @@ using Xbyak::Zmm;
 
 constexpr int kLeast = 2, kMost = 8;  ///< rows
 constexpr int kFirstIndex = 16, kFirstResult = 8;
+constexpr int kFirstMask = 2;
+constexpr size_t kHeldMasks = 5;
 
 /// Where the lanes of result vector `result` are: of which source vector, and in which lane of it.
 struct Origin {
@@ -83,8 +85,9 @@ void TransposeKernel::emit_interleaved() {
   std::map<uint32_t, int> held;
   for (int result = 0; result < rows; ++result) {
     vmovdqu32(Zmm(kFirstIndex + result), pattern(turns.index(result)));
-    for (int vector = 1; vector < rows && held.size() < 5; ++vector) {
-      const auto [place, is_new] = held.try_emplace(turns.mask(result, vector), static_cast<int>(held.size()) + 2);
+    for (int vector = 1; vector < rows && held.size() < kHeldMasks; ++vector) {
+      const auto [place, is_new] =
+          held.try_emplace(turns.mask(result, vector), static_cast<int>(held.size()) + kFirstMask);
       if (!is_new) continue;
       mov(eax, place->first);
       kmovd(Xbyak::Opmask(place->second), eax);
