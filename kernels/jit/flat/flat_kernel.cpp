@@ -93,7 +93,7 @@ FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int i
   });
   emit_constants();
   if (joined_) joined_->emit_tables();
-  entry_ = reinterpret_cast<void (*)(const RowCall*)>(reinterpret_cast<uintptr_t>(finish()));
+  finish_rows();
 }
 
 bool FlatKernel::joins_vectors() const {

@@ -12,10 +12,10 @@ namespace partita::jit {
 class FlatKernel : private RowEmitter {
  public:
   using RowEmitter::kMaxRowFolds;
+  using RowEmitter::operator();
 
   /// Throws Xbyak::Error where there is no memory for code.
   FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int inner_axis);
-  void operator()(const RowCall& call) const { entry_(&call); }
 
  private:
   void emit_held(const std::function<void(size_t output, const Xbyak::RegExp& at, int count)>& move);
@@ -24,8 +24,6 @@ class FlatKernel : private RowEmitter {
   void emit_joined_row(Body& body);
   bool joins_vectors() const;
   std::vector<Dtype> joined_types() const;
-
-  void (*entry_)(const RowCall*) = nullptr;
 };
 
 }  // namespace partita::jit

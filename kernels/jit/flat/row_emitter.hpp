@@ -73,6 +73,8 @@ class RowEmitter : protected Emitter {
   /// Outputs that fold whole rows, at the most: each has a register.
   static constexpr int kMaxRowFolds = 4;
 
+  void operator()(const RowCall& call) const { entry_(&call); }
+
  protected:
   RowEmitter(Isa isa, int inner_axis) : Emitter(isa), inner_axis_(inner_axis) {}
 
@@ -91,6 +93,8 @@ class RowEmitter : protected Emitter {
   bool folds_row(size_t output) const;
   bool sums_up(size_t output) const;
   Xbyak::Xmm accumulator(size_t output) const { return vec(accumulators_[output] + turn_); }
+  /// Once, behind all code: from here on it can be called.
+  void finish_rows() { entry_ = reinterpret_cast<void (*)(const RowCall*)>(reinterpret_cast<uintptr_t>(finish())); }
   /// A row.
   void emit_row(Body& body);
   /// A row without the ends of its folds.
@@ -120,6 +124,7 @@ class RowEmitter : protected Emitter {
 
   int inner_axis_;
   int first_slot_ = 0;
+  void (*entry_)(const RowCall*) = nullptr;
 };
 
 }  // namespace partita::jit

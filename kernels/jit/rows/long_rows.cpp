@@ -79,11 +79,11 @@ class LongRows::Code : private RowEmitter {
     }
     emit_in_frame(*this, {rbx, r12, r13, r14, r15}, spill_at + spilled * 64, [&] { emit_rows(); });
     emit_constants();
-    entry_ = reinterpret_cast<void (*)(const RowCall*)>(reinterpret_cast<uintptr_t>(finish()));
+    finish_rows();
     bodies_.clear();
     passes_.clear();
   }
-  void operator()(const RowCall& call) const { entry_(&call); }
+  using RowEmitter::operator();
 
  private:
   /// Pass `p` is emitted from here on.
@@ -128,7 +128,6 @@ class LongRows::Code : private RowEmitter {
   std::vector<RowPass> passes_;  // empty once there is code, and so are they:
   std::vector<Body> bodies_;
   std::vector<int> first_slots_;
-  void (*entry_)(const RowCall*) = nullptr;
 };
 
 bool LongRows::fit(const RowPlan& plan) {
