@@ -30,14 +30,13 @@ FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int i
     : RowEmitter(isa, inner_axis) {
   if (only_copies(lanes)) keep_denormals();
   int registers = begin_rows(shape, lanes.code.size(), 0, true);
-  assign_addresses(shape.joined ? 1 : 0);
-  const size_t joined_at = addresses_.size();
-  size_t slots = joined_at;
+  const std::vector<Dtype> types = joined_types();
+  std::vector<Reg64> pointers = assign_addresses(2 * types.size());
+  const size_t joined_at = addresses_.size(), slots = joined_at + 3 * types.size();
   if (shape.joined) {
-    const std::vector<Dtype> types = joined_types();
-    slots += 3 * types.size();
     registers -= JoinedStores::registers(*this, types.size());
-    joined_.emplace(static_cast<Emitter&>(*this), types, registers, r15d, rsp + static_cast<int>(8 * joined_at));
+    joined_.emplace(static_cast<Emitter&>(*this), types, registers, r15d, rsp + static_cast<int>(8 * joined_at),
+                    std::move(pointers));
   }
   const int spill_at = aligned(static_cast<int>(slots) * 8);
   Body body(*this, lanes, {0, registers, rsp + spill_at}, [this](int operand) { return repeats(operand); });
@@ -47,7 +46,7 @@ FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int i
       const bool input = k < shape.in.size();
       if (k == 0 && input) mov(rsi, ptr[rdi + offsetof(RowCall, in)]);
       if (k == shape.in.size()) mov(rsi, ptr[rdi + offsetof(RowCall, out)]);
-      if (operand(k).place >= 0) continue;
+      if (!has_address(k)) continue;
       const Reg64 to = addresses_[k].value_or(rax);
       mov(to, ptr[rsi + 8 * static_cast<int>(input ? k : k - shape.in.size())]);
       if (!addresses_[k]) mov(slot(k), rax);
@@ -96,12 +95,9 @@ FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int i
   finish_rows();
 }
 
-bool FlatKernel::joins_vectors() const {
-  return shape_.joined && std::ranges::any_of(shape_.out, [](const RowOperand& o) { return o.joined.has_value(); });
-}
-
 std::vector<Dtype> FlatKernel::joined_types() const {
   std::vector<Dtype> types;
+  if (!shape_.joined) return types;
   const bool vectors = joins_vectors();
   for (const RowOperand& o : shape_.out)
     if (!vectors || begins_joined(o)) types.push_back(o.dtype);
@@ -122,7 +118,7 @@ void FlatKernel::emit_held(const std::function<void(size_t output, const RegExp&
 
 /// Operand `k` goes on by `rows` rows.
 void FlatKernel::next_rows(size_t k, int rows) {
-  if (operand(k).place >= 0) return;
+  if (!has_address(k)) return;
   const int64_t bytes = operand(k).row_bytes * rows;
   if (addresses_[k]) return advance(*addresses_[k], bytes);
   advance(slot(k), bytes);

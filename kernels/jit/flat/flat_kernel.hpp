@@ -22,7 +22,6 @@ class FlatKernel : private RowEmitter {
   void next_rows(size_t k, int rows);
   void emit_rows_together(Body& body);
   void emit_joined_row(Body& body);
-  bool joins_vectors() const;
   std::vector<Dtype> joined_types() const;
 };
 

@@ -17,14 +17,23 @@ using Xbyak::Ymm;
 using Xbyak::Zmm;
 
 JoinedStores::JoinedStores(Emitter& e, std::vector<Dtype> outputs, int first, Xbyak::Reg32 pending,
-                           Xbyak::RegExp places)
+                           Xbyak::RegExp places, std::vector<Xbyak::Reg64> pointers)
     : e_(e),
       outputs_(std::move(outputs)),
       together_(static_cast<int>(together(e.wide() ? Isa::avx512 : Isa::avx2, bits_of(outputs_[0]) / 8))),
       integer_(outputs_.size()),
       first_(first),
       pending_(pending),
-      places_(places) {}
+      places_(places),
+      pointers_(std::move(pointers)) {}
+
+void JoinedStores::emit_start() {
+  for (size_t k = 0; k < outputs_.size() && in_registers(k); ++k) {
+    e_.mov(pointers_[2 * k], place(k, offsetof(JoinedPlace, current)));
+    e_.mov(pointers_[2 * k + 1], place(k, offsetof(JoinedPlace, next)));
+  }
+  emit_order();
+}
 
 void JoinedStores::emit_order() {
   e_.mov(e_.eax, together_);
@@ -83,14 +92,21 @@ void JoinedStores::join(size_t output, const Xmm& value, int count) {
 }
 
 void JoinedStores::emit_whole(size_t output) {
-  e_.mov(e_.rdx, place(output, offsetof(JoinedPlace, current)));
+  const bool held = in_registers(output);
+  const Xbyak::Reg64 to = held ? pointers_[2 * output] : e_.rdx;
+  if (!held) e_.mov(to, place(output, offsetof(JoinedPlace, current)));
   if (halves())
-    e_.vmovntps(e_.ptr[e_.rdx], e_.scratch(1));
+    e_.vmovntps(e_.ptr[to], e_.scratch(1));
   else
-    e_.store(e_.scratch(1), outputs_[output], integer_[output], e_.rdx, e_.lanes(), true);
+    e_.store(e_.scratch(1), outputs_[output], integer_[output], to, e_.lanes(), true);
+  const auto bytes = static_cast<uint32_t>(together_ * bits_of(outputs_[output]) / 8);
+  if (held) {
+    e_.mov(to, pointers_[2 * output + 1]);
+    return e_.add(pointers_[2 * output + 1], bytes);
+  }
   e_.mov(e_.rdx, place(output, offsetof(JoinedPlace, next)));
   e_.mov(place(output, offsetof(JoinedPlace, current)), e_.rdx);
-  e_.add(e_.rdx, static_cast<uint32_t>(together_ * bits_of(outputs_[output]) / 8));
+  e_.add(e_.rdx, bytes);
   e_.mov(place(output, offsetof(JoinedPlace, next)), e_.rdx);
 }
 

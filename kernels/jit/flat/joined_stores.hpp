@@ -29,11 +29,12 @@ class JoinedStores {
     return e.wide() ? 1 + 2 * static_cast<int>(outputs) : 2 + static_cast<int>(outputs);
   }
   /// For outputs of one size. Uses vector registers from `first` on, k7 and `pending`; `places` is where the
-  /// JoinedPlaces are.
-  JoinedStores(Emitter& e, std::vector<Dtype> outputs, int first, Xbyak::Reg32 pending, Xbyak::RegExp places);
+  /// JoinedPlaces are. The first outputs' places are kept in `pointers`, two for each.
+  JoinedStores(Emitter& e, std::vector<Dtype> outputs, int first, Xbyak::Reg32 pending, Xbyak::RegExp places,
+               std::vector<Xbyak::Reg64> pointers = {});
 
   /// `pending` holds how many elements before the first one are stored together with it.
-  void emit_start() { emit_order(); }
+  void emit_start();
   /// Vector `number` of a row (its parity is what counts), the last one with `count` lanes. Overwrites rax, rdx and the
   /// scratch registers.
   void emit_store(size_t output, const Xbyak::Xmm& value, bool integer, int64_t number, bool last, int count);
@@ -54,6 +55,7 @@ class JoinedStores {
     return e_.qword[places_ + static_cast<int>(output * sizeof(JoinedPlace) + member)];
   }
   void emit_order();
+  bool in_registers(size_t output) const { return 2 * output + 1 < pointers_.size(); }
   void join(size_t output, const Xbyak::Xmm& value, int count);
   void emit_whole(size_t output);
 
@@ -64,6 +66,7 @@ class JoinedStores {
   int first_;
   Xbyak::Reg32 pending_;
   Xbyak::RegExp places_;
+  std::vector<Xbyak::Reg64> pointers_;
   Xbyak::Label order_, fresh_;
 };
 

@@ -51,13 +51,31 @@ size_t RowEmitter::joined_result(size_t output) const {
   return static_cast<size_t>(std::count_if(begin, begin + static_cast<ptrdiff_t>(first), begins_joined));
 }
 
-void RowEmitter::assign_addresses(size_t reserved) {
-  const std::array free = {r9, r10, r11, rbx, r12, r13, r14, r15};
+std::vector<Xbyak::Reg64> RowEmitter::assign_addresses(size_t pointers) {
+  std::vector<Xbyak::Reg64> free = {r9, r10, r11, rbx, r12, r13, r14, r15}, kept;
   addresses_.assign(shape_.in.size() + shape_.out.size(), {});
-  size_t next = 0;
-  const size_t most = free.size() - reserved;
-  for (size_t k = 0; k < addresses_.size() && next < most; ++k)
-    if (operand(k).steps && operand(k).place < 0) addresses_[k] = free[next++];
+  const auto take = [&](bool steps) {
+    for (size_t k = 0; k < addresses_.size() && !free.empty(); ++k) {
+      if (operand(k).steps != steps || !has_address(k)) continue;
+      addresses_[k] = free.front();
+      free.erase(free.begin());
+    }
+  };
+  if (shape_.joined) free.pop_back();
+  take(true);
+  for (; !free.empty() && kept.size() < pointers; free.erase(free.begin())) kept.push_back(free.front());
+  take(false);
+  return kept;
+}
+
+/// Not what lies behind another operand, nor what is joined, which goes where JoinedPlaces are.
+bool RowEmitter::has_address(size_t k) const {
+  if (operand(k).place >= 0) return false;
+  return !shape_.joined || k < shape_.in.size() || (joins_vectors() && !operand(k).joined);
+}
+
+bool RowEmitter::joins_vectors() const {
+  return shape_.joined && std::ranges::any_of(shape_.out, [](const RowOperand& o) { return o.joined.has_value(); });
 }
 
 const RowOperand& RowEmitter::operand(size_t k) const {

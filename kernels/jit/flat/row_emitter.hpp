@@ -82,8 +82,11 @@ class RowEmitter : protected Emitter {
   /// accumulators take the last registers, where `some_rows` those of some rows at once. Returns how many registers
   /// are left.
   int begin_rows(const RowShape& shape, size_t operations, int first_slot, bool some_rows);
-  /// Gives registers to the operands that every vector needs, `reserved` of them kept back.
-  void assign_addresses(size_t reserved);
+  /// Gives registers to the operands that every vector needs, then to `pointers` of the caller's, then to operands that
+  /// a row needs once; where there are too few, to the first ones. r15 is not among them where rows are joined.
+  std::vector<Xbyak::Reg64> assign_addresses(size_t pointers = 0);
+  bool has_address(size_t k) const;
+  bool joins_vectors() const;
   /// The operand repeats one element along the row.
   bool repeats(int operand) const { return !shape_.in[static_cast<size_t>(operand)].steps; }
   const RowOperand& operand(size_t k) const;

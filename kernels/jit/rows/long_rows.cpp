@@ -116,7 +116,7 @@ class LongRows::Code : private RowEmitter {
 
   void emit_pass(size_t p) {
     begin(p);
-    assign_addresses(0);
+    assign_addresses();
     each_address([&](size_t k) {
       if (addresses_[k]) mov(*addresses_[k], slot(k));
     });
