@@ -43,7 +43,38 @@ bool replace(const Problem& problem, const Expr& front, std::optional<Dequantize
   return is_floating(read.dtype) && bits_of(read.dtype) <= bits_of(made) && !meaning->scale && !meaning->zero_point;
 }
 
+/// Functions with an exponential or a logarithm: primitives compute them on a few rows at a time, behind the product,
+/// where they take up to three times as long as in a loop that reads the result from the caches. Integers stay with the
+/// primitive: what a loop would read is four times as large as what it stores. So does erf of f32, which takes as long.
+bool is_faster_in_a_loop(dnnl::algorithm function, Dtype dst) {
+  using dnnl::algorithm;
+  if (!is_floating(dst)) return false;
+  switch (function) {
+    case algorithm::eltwise_exp:
+    case algorithm::eltwise_log:
+    case algorithm::eltwise_tanh:
+    case algorithm::eltwise_logistic:
+    case algorithm::eltwise_swish:
+    case algorithm::eltwise_mish:
+    case algorithm::eltwise_soft_relu:
+    case algorithm::eltwise_elu:
+    case algorithm::eltwise_gelu_tanh: return true;
+    case algorithm::eltwise_gelu_erf: return dst != Dtype::f32;
+    default: return false;
+  }
+}
+
 }  // namespace
+
+bool leaves_to_loops(const Product& product, const Target& target) {
+  return PARTITA_JIT && target.isa != Isa::any && !product.post_ops.empty();
+}
+
+const char* slower_than_loops(const Problem& problem, const Product& product, const Target& target) {
+  const auto slow = [&](const PostOp& op) { return is_faster_in_a_loop(op.algorithm, problem.out[0].dtype); };
+  if (!leaves_to_loops(product, target) || std::ranges::none_of(product.post_ops, slow)) return nullptr;
+  return "a loop behind the product computes its functions faster";
+}
 
 const char* read_product(const Problem& problem, Product& product) {
   product.src = problem.in[0];

@@ -133,10 +133,12 @@ bool is_faulty(const dnnl::primitive_desc_base& desc, const Roles& roles, const 
 }
 
 /// Transposed convolutions that run as the gradient of a convolution have what stands around them done by plain loops,
-/// tens of times slower than the product.
+/// tens of times slower than the product. Those of a few channels a group run in code for older machines.
 bool does_surroundings_slowly(const dnnl::primitive_desc_base& desc, const Product& product) {
   const bool surrounded = !product.post_ops.empty() || product.src_front || product.weights_front;
-  return surrounded && std::string_view(desc.impl_info_str()).find("conv:any") != std::string_view::npos;
+  const std::string_view name = desc.impl_info_str();
+  const bool older = has_isa(dnnl::cpu_isa::avx512_core) && name.find("brg_deconv:avx2") != std::string_view::npos;
+  return surrounded && (older || name.find("conv:any") != std::string_view::npos);
 }
 
 /// Images in row-major order that windows of one cell move over are matrices where they lie; with something behind the
@@ -249,6 +251,7 @@ const char* plan_forward(const Problem& problem, const Target& target, Primitive
                          const Describe& describe) {
   const Windows w = windows_of(problem.attrs, roles);
   if (!w.each_has_a_cell) return kEmptyWindow;
+  if (const char* reason = slower_than_loops(problem, product, target)) return reason;
   const Around around(problem, product, batch_outermost(dst), operands_of(problem, product, roles),
                       scale_axis(problem, product, transposed));
   bool understood = true;
@@ -273,11 +276,11 @@ const char* plan_forward(const Problem& problem, const Target& target, Primitive
   const size_t own = operands.size();
   around.arguments(desc, run, operands);
   const dnnl::primitive_attr plain = math_attr(target);
-  const bool loops_are_fast = PARTITA_JIT && target.isa != Isa::any;
-  if (loops_are_fast && copies_a_large_one(std::span(operands).subspan(own), dst))
+  const bool may_leave = leaves_to_loops(product, target);
+  if (may_leave && copies_a_large_one(std::span(operands).subspan(own), dst))
     return "an operand of a post-operation would be copied, which a loop reads where it lies";
   const auto alone = [&] { return describe({desc.src_desc(), desc.dst_desc(), any_layout(have.weights)}, w, plain); };
-  if (loops_are_fast && !transposed && !product.post_ops.empty() && copies_instead_of_multiplying(desc, alone))
+  if (may_leave && !transposed && copies_instead_of_multiplying(desc, alone))
     return "images are multiplied where they lie if nothing stands behind the product";
   run.add(desc, std::move(operands), scratchpad_for(roles, target));
   return nullptr;

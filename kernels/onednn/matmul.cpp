@@ -90,6 +90,7 @@ dnnl::primitive_attr attr_of(const Problem& problem, const Target& target, const
 const char* plan_matmul(const Problem& problem, const Target& target, PrimitiveRun& run) {
   Product product;
   if (const char* reason = read_product(problem, product)) return reason;
+  if (const char* reason = slower_than_loops(problem, product, target)) return reason;
   if (product.src.dims.empty() || product.weights.dims.empty()) return "an operand is a scalar";
   std::vector<TensorDesc> operands;
   for (const PostOp& op : product.post_ops)

@@ -49,6 +49,12 @@ struct Product {
 /// Null, or the reason why oneDNN's primitives do not compute what stands around the product.
 const char* read_product(const Problem& problem, Product& product);
 
+/// Something stands behind the product, and the target has generated loops for what primitives do slower.
+bool leaves_to_loops(const Product& product, const Target& target);
+
+/// Null, or the reason why what stands behind the product takes less time in a loop of its own.
+const char* slower_than_loops(const Problem& problem, const Product& product, const Target& target);
+
 /// Axes along which an operand of `back` repeats, with size 1.
 TensorDesc with_unit_axes(TensorDesc operand);
 

@@ -37,25 +37,35 @@ void expect_one_step(const std::string& text, size_t steps = 1) {
   EXPECT_EQ(g.difference(g.run()), "") << text << "\n" << g.steps();
 }
 
-TEST(post_ops, every_activation_behind_every_product) {
-  const char* activations[] = {"Abs(%3)",
-                               "Clamp(%3) {min=-0.5, max=0.75}",
-                               "Elu(%3) {alpha=0.5}",
-                               "Exp(%3)",
-                               "GELU(%3)",
-                               "GELU(%3) {mode=gelu_tanh}",
-                               "HardSigmoid(%3) {alpha=0.25, beta=0.5}",
-                               "HardSwish(%3)",
-                               "LeakyReLU(%3) {alpha=0.125}",
-                               "Mish(%3)",
-                               "ReLU(%3)",
-                               "Sigmoid(%3)",
-                               "SoftPlus(%3) {beta=2}",
-                               "Square(%3)",
-                               "Tanh(%3)"};
+void expect_behind_products(std::initializer_list<const char*> activations, size_t steps) {
   for (const char* product : {kConvolution, kMatmul})
     for (const char* activation : activations)
-      expect_one_step(with_type(str("%3 ", product, " %4 = ", activation), "f32"));
+      expect_one_step(with_type(str("%3 ", product, " %4 = ", activation), "f32"), steps);
+}
+
+TEST(post_ops, activations_run_inside_every_product) {
+  expect_behind_products(
+      {"Abs(%3)", "Clamp(%3) {min=-0.5, max=0.75}", "GELU(%3)", "HardSigmoid(%3) {alpha=0.25, beta=0.5}",
+       "HardSwish(%3)", "LeakyReLU(%3) {alpha=0.125}", "ReLU(%3)", "Square(%3)"},
+      1);
+}
+
+/// Generated code computes them in less time, behind the product; without it they run inside.
+TEST(post_ops, exponentials_and_logarithms_are_left_to_loops) {
+  const size_t steps = generates_code() ? 2 : 1;
+  expect_behind_products({"Elu(%3) {alpha=0.5}", "Exp(%3)", "GELU(%3) {mode=gelu_tanh}", "Mish(%3)", "Sigmoid(%3)",
+                          "SoftPlus(%3) {beta=2}", "Tanh(%3)"},
+                         steps);
+  expect_one_step(with_type(str("%3 ", kMatmul, " %4: T[3,20,40] = GELU(%3)"), "bf16"), steps);
+}
+
+/// What a loop would read is four times as large as what it stores.
+TEST(post_ops, exponentials_in_front_of_integers_stay_inside) {
+  if (machine_isa() != Isa::avx512) GTEST_SKIP() << "which products of integers primitives take depends on the machine";
+  expect_one_step(
+      "%2: f32 = Dequantize(%0: u8[20,32]) {scales=[0.05], zps=[0], qtype=per_tensor}; "
+      "%3: f32 = Dequantize(%1: s8[32,48]) {scales=[0.02], zps=[0], qtype=per_tensor}; %4 = MatMul(%2, %3); "
+      "%5 = Sigmoid(%4); %6: u8 = Quantize(%5) {scales=[0.01], zps=[3], qtype=per_tensor}");
 }
 
 /// An operand as large as the result that lies in another order than the primitive's result would be copied; generated
