@@ -102,25 +102,39 @@ bool has_windows(const op& o, const Attrs& attrs) {
   return !windows_are_cells(attrs, weights);
 }
 
-}  // namespace
-
-std::unordered_set<uint64_t> convolved_tensors(const Partition& partition) {
-  std::unordered_set<uint64_t> found;
-  for (size_t i = partition.ops.size(); i-- > 0;) {  // producers first, so readers are known already
-    const op& o = partition.ops[i];
-    if (has_windows(o, partition.attrs[i])) found.insert(o.inputs[0].id);
-    if (!keeps_axes(op_def(o.kind)) || o.outputs.empty() || !found.count(o.outputs[0].id)) continue;
-    for (const logical_tensor& t : o.inputs) found.insert(t.id);
-  }
-  return found;
+/// An input of the partition that is an image in row-major order.
+bool is_row_major(const Subgraph& inputs, uint64_t id) {
+  return std::ranges::any_of(inputs.inputs, [&](int v) {
+    const logical_tensor& desc = inputs.values[static_cast<size_t>(v)].desc;
+    return desc.id == id && desc.dims.size() >= kLeastRankOfImages && is_dense(desc.dims, desc.strides);
+  });
 }
 
-Dims open_strides(const Subgraph& graph, const SubOp& op, size_t out, bool convolved) {
+}  // namespace
+
+TensorReaders::TensorReaders(const Partition& partition, const Subgraph& inputs) {
+  for (size_t i = partition.ops.size(); i-- > 0;) {  // producers first, so readers are known already
+    const op& o = partition.ops[i];
+    if (has_windows(o, partition.attrs[i])) convolved.insert(o.inputs[0].id);
+    if (o.kind == OpKind::BatchNormTrainingBackward && is_row_major(inputs, o.inputs[0].id))
+      normalized.insert(o.inputs[1].id);
+    if (!keeps_axes(op_def(o.kind)) || o.outputs.empty()) continue;
+    for (auto* found : {&convolved, &normalized}) {
+      if (!found->count(o.outputs[0].id)) continue;
+      for (const logical_tensor& t : o.inputs) found->insert(t.id);
+    }
+  }
+}
+
+Dims open_strides(const Subgraph& graph, const SubOp& op, size_t out, const TensorReaders& readers) {
   const OpDef& def = op_def(op.kind);
   const logical_tensor& result = graph.values[static_cast<size_t>(op.out[out])].desc;
   const Dims& dims = result.dims;
   if (dims.size() < kLeastRankOfImages) return dense_strides(dims);
-  if (is_convolution(def.step) && !convolved && multiplies_in_place(graph, op, dims)) return dense_strides(dims);
+  if (!readers.convolved.count(result.id)) {
+    if (readers.normalized.count(result.id)) return dense_strides(dims);
+    if (is_convolution(def.step) && multiplies_in_place(graph, op, dims)) return dense_strides(dims);
+  }
   if (is_convolution(def.step))
     return op.attrs.is(Attr::data_format, "NCX") ? channels_last_strides(dims) : dense_strides(dims);
   if (!keeps_axes(def)) return dense_strides(dims);

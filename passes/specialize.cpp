@@ -2,6 +2,7 @@
 // From a partition and concrete tensors to a subgraph; entry: specialize().
 #include "passes/specialize.hpp"
 
+#include <optional>
 #include <unordered_map>
 
 #include "passes/layout.hpp"
@@ -50,11 +51,11 @@ Status check_given(const logical_tensor& port, const logical_tensor& t, bool inp
 
 class Specializer {
  public:
-  Specializer(const Partition& partition, const Given& given)
-      : p_(partition), given_(given), convolved_(convolved_tensors(partition)) {}
+  Specializer(const Partition& partition, const Given& given) : p_(partition), given_(given) {}
 
   Result<Specialized> run() {
     PT_TRY(add_values());
+    readers_.emplace(p_, graph());
     for (size_t i = 0; i < p_.ops.size(); ++i)
       if (Status s = add_op(i); !s.ok()) return std::move(s).at(place_of(p_.ops[i]));
     PT_TRY(check_sizes());
@@ -165,7 +166,7 @@ class Specializer {
       value.desc.dims = out[i].dims;
       // inner tensors lie as is best, whatever the graph says
       if (!value.output || !is_settled(value.desc))
-        settle_layout(value.desc, open_strides(graph(), made, i, convolved_.count(value.desc.id) > 0));
+        settle_layout(value.desc, open_strides(graph(), made, i, *readers_));
     }
     return {};
   }
@@ -187,7 +188,7 @@ class Specializer {
   const Given& given_;
   Specialized result_;
   std::unordered_map<uint64_t, int> by_id_;
-  std::unordered_set<uint64_t> convolved_;
+  std::optional<TensorReaders> readers_;  ///< there once the inputs are
 };
 
 }  // namespace
