@@ -209,7 +209,10 @@ class StridedLoop {
       const int64_t length = kind == 0 ? lengths_.whole : lengths_.rest();
       if (length == 0) continue;
       RowShape shape{.length = length};
-      for (const Operand& o : in_) shape.in.push_back(row_operand(o));
+      for (const Operand& o : in_) {
+        shape.in.push_back(row_operand(o));
+        if (o.access == Access::direct) shape.in.back().fetching = later_rows(shape.in.back(), length);
+      }
       for (const Operand& o : out_) shape.out.push_back(row_operand(o));
       const int inner_axis = problem_.out[0].dims.size() - 1;
       plain_[kind] = std::make_shared<const FlatKernel>(target_.isa, lanes, shape, inner_axis);
