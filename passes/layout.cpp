@@ -76,7 +76,8 @@ const TensorDesc* main_tensor(const Problem& p) {
 
 /// Each window is a cell of its own, with all channels.
 bool windows_are_cells(const Attrs& attrs, const logical_tensor& weights) {
-  const int spatial = attrs.is(Attr::weights_format, "OIX") ? 2 : 0;  // its first axis
+  const bool channels_first = attrs.is(Attr::weights_format, "OIX") || attrs.is(Attr::weights_format, "IOX");
+  const int spatial = channels_first ? 2 : 0;  // its first axis
   for (int d = spatial; d < spatial + weights.rank() - 2; ++d)
     if (weights.dims[d] != 1) return false;
   return attrs.i64_or(Attr::groups, 1) == 1 &&
@@ -87,7 +88,8 @@ bool windows_are_cells(const Attrs& attrs, const logical_tensor& weights) {
 bool multiplies_in_place(const Subgraph& graph, const SubOp& op, const Dims& dims) {
   const auto desc = [&](size_t k) -> const logical_tensor& { return graph.values[static_cast<size_t>(op.in[k])].desc; };
   const logical_tensor &src = desc(0), &weights = desc(1);
-  if (op.kind != OpKind::Convolution || !op.attrs.is(Attr::data_format, "NCX") || src.dtype != Dtype::f32) return false;
+  if (op.kind != OpKind::Convolution && op.kind != OpKind::ConvTranspose) return false;
+  if (!op.attrs.is(Attr::data_format, "NCX") || src.dtype != Dtype::f32) return false;
   if (!windows_are_cells(op.attrs, weights) || !is_dense(src.dims, src.strides)) return false;
   for (int d = 2; d < dims.size(); ++d)
     if (src.dims[d] != dims[d]) return false;

@@ -6,6 +6,7 @@
 
 #include <map>
 
+#include "src/base/text.hpp"
 #include "tests/support/graph_text.hpp"
 #include "tests/support/programs.hpp"
 
@@ -166,6 +167,13 @@ TEST(specialize, leaves_products_of_matrices_row_major_where_they_lie) {
       "; %5 = Convolution(%3, %4: f32[4,4,1,1]) {strides=[1,1], pads_begin=[0,0], pads_end=[0,0], dilations=[1,1], "
       "data_format=NCX, weights_format=OIX}");
   EXPECT_EQ(strides.at(2), kRowMajor);
+  const auto transposed = [](const char* step) {
+    return chosen_strides(str("%2 = ConvTranspose(%0: f32[2,3,6,6], %1: f32[3,4,1,1]) {strides=[", step,
+                              "], pads_begin=[0,0], pads_end=[0,0], dilations=[1,1], data_format=NCX, "
+                              "weights_format=IOX}; %3 = ReLU(%2)"));
+  };
+  EXPECT_EQ(transposed("1,1").at(2), kRowMajor);
+  EXPECT_EQ(transposed("2,2").at(2)[1], 1) << "windows that move by two: channels last";
 }
 
 TEST(specialize, lays_products_of_matrices_channels_last_for_convolutions_with_windows) {
