@@ -55,17 +55,23 @@ class Matcher {
     OpSet kinds;
     friend std::ostream& operator<<(std::ostream& out, const KindsText& t) { return out << partita::text_of(t.kinds); }
   };
-  struct ProducerText {
+  struct ValueText {
     const FinalGraph& graph;
     const Value& value;
-    friend std::ostream& operator<<(std::ostream& out, const ProducerText& t) {
+    friend std::ostream& operator<<(std::ostream& out, const ValueText& t) {
       if (t.value.producer < 0) return out << "tensor " << t.value.desc.id;
-      return out << partita::place_of(t.graph.ops[static_cast<size_t>(t.value.producer)]);
+      return out << "the result of " << partita::place_of(t.graph.ops[static_cast<size_t>(t.value.producer)]);
+    }
+  };
+  struct PortText {
+    int wanted;
+    friend std::ostream& operator<<(std::ostream& out, const PortText& t) {
+      return t.wanted < 0 ? out : out << " at input " << t.wanted;
     }
   };
   static PlaceText place_of(const op& o) { return {o}; }
   static KindsText text_of(OpSet kinds) { return {kinds}; }
-  ProducerText producer_text(int v) const { return {graph_, value(v)}; }
+  ValueText value_text(int v) const { return {graph_, value(v)}; }
 
   /// Keeps the reason of the attempt that got furthest; of several the last, for what is optional is tried first.
   template <class... Parts>
@@ -112,18 +118,20 @@ class Matcher {
       if (!match_.ops.empty() || !item.kinds.has(at(start_).kind)) return false;
       return place(item, start_, -1, next);
     }
-    bool any = false;
+    bool any = false, own = false;
     for (const Use& use : value(v).uses) {
-      if (!item.kinds.has(at(use.op).kind) || matched(use.op)) continue;
+      if (!item.kinds.has(at(use.op).kind)) continue;
       if (item.at >= 0 && use.port != item.at) continue;
-      any = true;
+      (matched(use.op) ? own : any) = true;
+      if (matched(use.op)) continue;
       if (groups_.of[static_cast<size_t>(use.op)] >= 0) {
         refuse(place_of(at(use.op)), " belongs to another partition");
         continue;
       }
       if (place(item, use.op, use.port, next)) return true;
     }
-    if (!any && item.min > 0) refuse("no ", text_of(item.kinds), " reads the result of ", producer_text(v));
+    if (!any && item.min > 0)
+      refuse(own ? "no other " : "no ", text_of(item.kinds), " reads ", value_text(v), PortText{item.at});
     return false;
   }
 

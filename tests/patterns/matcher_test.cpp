@@ -42,6 +42,9 @@ TEST(matcher, follows_a_chain) { EXPECT_EQ(found({"p", "", op(Abs) >> op(Exp)}, 
 TEST(matcher, says_what_it_missed) {
   EXPECT_EQ(found({"p", "", op(Abs) >> op(Exp)}, "%1 = Abs(%0); %2 = Log(%1)"),
             "no Exp reads the result of op 1 (Abs)");
+  const Pattern twice{
+      .name = "p", .text = "", .chain = op(Abs) >> bind("x") >> op(Exp), .with = {same("x") >> op(Exp)}};
+  EXPECT_EQ(found(twice, "%1 = Abs(%0); %2 = Exp(%1)"), "no other Exp reads the result of op 1 (Abs)");
 }
 
 TEST(matcher, optional_items_are_taken_where_they_are) {
@@ -157,7 +160,7 @@ TEST(matcher, chains_are_tied_by_a_shared_gradient) {
       "%4: f32[3,2,1,1] = ConvolutionBackwardWeights(%2: f32[1,2,4,4], %0)" + attrs + "weights_shape=[3,2,1,1]}; ";
   EXPECT_EQ(found(p, data + weights), "1,2");
   EXPECT_EQ(found(p, data + weights + "%5 = BiasAddBackward(%0) {data_format=NCX}"), "1,2,3");
-  EXPECT_EQ(found(p, data), "no ConvolutionBackwardWeights reads the result of tensor 0");
+  EXPECT_EQ(found(p, data), "no ConvolutionBackwardWeights reads tensor 0 at input 1");
 }
 
 /// Attention with a causal mask made of two GenIndex, a comparison and a Select.
