@@ -22,6 +22,8 @@ constexpr int kNoValue = -1;
 /// Attempts to place an operator before a pattern is given up at one start; far above what any sensible graph needs.
 constexpr int kMaxAttempts = 2000;
 
+const char* axis_text(int summed) { return summed == patterns::kSummedRows ? "rows" : "columns"; }
+
 class Matcher {
  public:
   using Next = FunctionRef<bool(int value)>;
@@ -66,7 +68,8 @@ class Matcher {
   struct PortText {
     int wanted;
     friend std::ostream& operator<<(std::ostream& out, const PortText& t) {
-      return t.wanted < 0 ? out : out << " at input " << t.wanted;
+      if (t.wanted >= 0) return out << " at input " << t.wanted;
+      return t.wanted == patterns::kAny ? out : out << " and sums over its " << axis_text(t.wanted);
     }
   };
   static PlaceText place_of(const op& o) { return {o}; }
@@ -120,8 +123,7 @@ class Matcher {
     }
     bool any = false, own = false;
     for (const Use& use : value(v).uses) {
-      if (!item.kinds.has(at(use.op).kind)) continue;
-      if (item.at >= 0 && use.port != item.at) continue;
+      if (!item.kinds.has(at(use.op).kind) || !is_port(item.at, use.op, use.port)) continue;
       (matched(use.op) ? own : any) = true;
       if (matched(use.op)) continue;
       if (groups_.of[static_cast<size_t>(use.op)] >= 0) {
@@ -133,6 +135,15 @@ class Matcher {
     if (!any && item.min > 0)
       refuse(own ? "no other " : "no ", text_of(item.kinds), " reads ", value_text(v), PortText{item.at});
     return false;
+  }
+
+  /// Whether the pattern's word for a port means this one.
+  bool is_port(int wanted, int i, int port) const {
+    if (wanted >= 0 || wanted == patterns::kAny) return wanted == patterns::kAny || wanted == port;
+    if (at(i).kind != OpKind::MatMul) return false;
+    const bool transposed =
+        graph_.attrs[static_cast<size_t>(i)].flag(port == 0 ? Attr::transpose_a : Attr::transpose_b);
+    return ((port == 0) == transposed) == (wanted == patterns::kSummedRows);
   }
 
   /// Puts operator `i` into the match, entered at `port` (-1: not from the chain), and matches what feeds its sides.
@@ -151,8 +162,18 @@ class Matcher {
     const Pat& chain = item.sides[index].chain;
     int port = item.sides[index].port;
     const auto& in = graph_.in[static_cast<size_t>(i)];
+    const auto feed = [&](int p) {
+      return backward(chain.items, static_cast<int>(chain.items.size()) - 1, 0, in[static_cast<size_t>(p)],
+                      [&](int) { return sides(item, i, entry, index + 1, swapped, done); });
+    };
+    if (port < patterns::kOther) {  // several inputs may be meant; what stops them is a better reason than this one
+      refuse("no input is left whose ", axis_text(port), " ", place_of(at(i)), " sums over");
+      for (int p = 0; p < static_cast<int>(in.size()); ++p)
+        if (p != entry && is_port(port, i, p) && feed(p)) return true;
+      return false;
+    }
     if (port == patterns::kOther)
-      port = free_port(item, entry, static_cast<int>(in.size()));
+      port = free_port(item, i, entry, static_cast<int>(in.size()));
     else if (swapped && port < 2)
       port = 1 - port;
     if (port == entry) return false;
@@ -160,14 +181,13 @@ class Matcher {
       if (optional(chain)) return sides(item, i, entry, index + 1, swapped, done);
       return refuse(place_of(at(i)), " has no input ", port);
     }
-    return backward(chain.items, static_cast<int>(chain.items.size()) - 1, 0, in[static_cast<size_t>(port)],
-                    [&](int) { return sides(item, i, entry, index + 1, swapped, done); });
+    return feed(port);
   }
 
   /// The port that neither the chain nor a side takes.
-  static int free_port(const Item& item, int entry, int ports) {
+  int free_port(const Item& item, int i, int entry, int ports) const {
     for (int p = 0; p < ports; ++p) {
-      if (p != entry && !is_side(item, p)) return p;
+      if (p != entry && !is_side(item, i, p)) return p;
     }
     return -1;
   }
@@ -201,7 +221,7 @@ class Matcher {
     const auto& in = graph_.in[static_cast<size_t>(p)];
     bool any = false;
     for (int port = 0; port < static_cast<int>(in.size()); ++port) {
-      if (item.at >= 0 ? port != item.at : is_side(item, port)) continue;
+      if (item.at != patterns::kAny ? !is_port(item.at, p, port) : is_side(item, p, port)) continue;
       any = true;
       if (place(item, p, port, [&](int) { return next(in[static_cast<size_t>(port)]); })) return true;
     }
@@ -209,8 +229,9 @@ class Matcher {
     return !any && place(item, p, -1, [&](int) { return next(kNoValue); });
   }
 
-  static bool is_side(const Item& item, int port) {
-    return std::any_of(item.sides.begin(), item.sides.end(), [&](const auto& side) { return side.port == port; });
+  bool is_side(const Item& item, int i, int port) const {
+    return std::any_of(item.sides.begin(), item.sides.end(),
+                       [&](const auto& side) { return side.port != patterns::kOther && is_port(side.port, i, port); });
   }
 
   int bound(std::string_view name) const {

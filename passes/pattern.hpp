@@ -4,6 +4,7 @@
 //   [B]          maybe(B)                x, used later     bind("x") .. same("x")
 //   B*, B+       many(B), some(B)        the other operand .other(..)
 //   A or B       A | B, either({p, q})   enters at port 1  .at(1)
+// Factors of a matrix product are also called by what it sums over: .at(kSummedRows), .in(kSummedColumns, ..).
 #pragma once
 
 #include <cstdint>
@@ -62,19 +63,22 @@ namespace patterns {
 struct Pat;
 struct Side;
 
+inline constexpr int kAny = -1, kOther = -1;
+/// Ports of a matrix product by the axis of the input along which it sums: the last one, or the one before. Where the
+/// input is the first or second factor, and transposed or not, is one spelling of several.
+inline constexpr int kSummedColumns = -2, kSummedRows = -3;
+/// Most repetitions of many and some.
+inline constexpr int kMany = 32;
+
 /// One place in a chain: an operator of one of `kinds`, or one of the chains `either`, or only a name for the value.
 struct Item {
   OpSet kinds;
   std::vector<Pat> either;
   int min = 1, max = 1;
   std::vector<Side> sides;
-  int at = -1;  ///< input port by which the chain enters; -1: any that no side takes
+  int at = kAny;  ///< input port by which the chain enters; kAny: any that no side takes
   std::string_view bind, same;
 };
-
-inline constexpr int kOther = -1;
-/// Most repetitions of many and some.
-inline constexpr int kMany = 32;
 
 /// A chain: each item reads the first output of the one before.
 struct Pat {

@@ -220,7 +220,8 @@ class Rule {
     }
   }
 
-  /// A matrix product reads the gradient of its result where another one of its group does, too.
+  /// A matrix product reads the gradient of its result where another one of its group does, too, be it flat or
+  /// transposed.
   bool reads_diff_dst(const Use& use, const Value& src) const {
     switch (kind(use.op)) {
       case ConvolutionBackwardData:
@@ -229,7 +230,8 @@ class Rule {
       case ConvTransposeBackwardWeights: return use.port == 1;
       case MatMul:
         return std::any_of(src.uses.begin(), src.uses.end(), [&](const Use& other) {
-          return other.op != use.op && kind(other.op) == MatMul && group(other.op) == group(use.op);
+          return other.op != use.op && (MatMul | StaticReshape | StaticTranspose).has(kind(other.op)) &&
+                 group(other.op) == group(use.op);
         });
       default: return false;
     }

@@ -179,6 +179,13 @@ def pattern_graphs():
     g.op("MatMul", [x, diff], ("f32", (16, 8)), transpose_a=True)
     g.op("ReduceSum", [diff], ("f32", (8,)), axes=[0])
     g.op("GELUBackward", [g.f32(6, 16), g.op("MatMul", [diff, g.f32(16, 8)], ("f32", (6, 16)), transpose_b=True)])
+    # The gradient as the first factor of both, flat and transposed.
+    diff = g.f32(2, 6, 8)
+    g.op("MatMul", [diff, g.f32(8, 16)], ("f32", (2, 6, 16)))
+    diff = g.op("StaticReshape", [diff], ("f32", (12, 8)), shape=[12, 8], special_zero=False)
+    g.op("BiasAddBackward", [diff], ("f32", (8,)), data_format="NXC")
+    diff = g.op("StaticTranspose", [diff], ("f32", (8, 12)), order=[1, 0])
+    g.op("MatMul", [diff, g.f32(12, 16)], ("f32", (8, 16)))
 
     g = graphs["residual_blocks"] = Graph()
     def residual(x, dtype=None):

@@ -163,6 +163,30 @@ TEST(matcher, chains_are_tied_by_a_shared_gradient) {
   EXPECT_EQ(found(p, data), "no ConvolutionBackwardWeights reads tensor 0 at input 1");
 }
 
+/// Inputs of products by what is summed, wherever they stand and however they are spelled.
+TEST(matcher, inputs_of_products_are_called_by_what_is_summed) {
+  const Pattern p{.name = "both",
+                  .text = "",
+                  .chain = op(MatMul).in(kSummedColumns, bind("dy")),
+                  .with = {same("dy") >> op(MatMul).at(kSummedRows)},
+                  .inner_outputs = true};
+  const std::string columns[] = {"%3: f32[4,8] = MatMul(%0: f32[4,6], %1: f32[6,8]); ",
+                                 "%3: f32[4,8] = MatMul(%0: f32[4,6], %1: f32[8,6]) {transpose_b=true}; ",
+                                 "%3: f32[8,4] = MatMul(%1: f32[8,6], %0: f32[4,6]) {transpose_b=true}; ",
+                                 "%3: f32[8,4] = MatMul(%1: f32[6,8], %0: f32[4,6]) {transpose_a=true, "
+                                 "transpose_b=true}; "};
+  const std::string rows[] = {"%4: f32[6,8] = MatMul(%0, %2: f32[4,8]) {transpose_a=true}",
+                              "%4: f32[6,8] = MatMul(%0, %2: f32[8,4]) {transpose_a=true, transpose_b=true}",
+                              "%4: f32[8,6] = MatMul(%2: f32[8,4], %0)",
+                              "%4: f32[8,6] = MatMul(%2: f32[4,8], %0) {transpose_a=true}"};
+  for (const std::string& first : columns)
+    for (const std::string& second : rows) EXPECT_EQ(found(p, first + second), "1,2") << first << second;
+  EXPECT_EQ(found(p, columns[0] + "%4: f32[4,9] = MatMul(%0, %2: f32[6,9])"),
+            "no MatMul reads tensor 0 and sums over its rows");
+  EXPECT_EQ(found(p, "%4: f32[6,9] = MatMul(%0: f32[4,6], %2: f32[4,9]) {transpose_a=true}"),
+            "no input is left whose columns op 1 (MatMul) sums over");
+}
+
 /// Attention with a causal mask made of two GenIndex, a comparison and a Select.
 TEST(matcher, finds_attention_with_a_causal_mask) {
   const Pattern p{

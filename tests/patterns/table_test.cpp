@@ -8,6 +8,7 @@
 
 #include "passes/claims.hpp"
 #include "passes/pattern.hpp"
+#include "src/base/text.hpp"
 #include "tests/support/graph_text.hpp"
 
 namespace partita::test {
@@ -19,6 +20,11 @@ struct Case {
   const char* claimed;  ///< partitions of `matching`
   const char* not_matching;
   const char* left;  ///< partitions of `not_matching`
+};
+
+struct Spelling {
+  const char* pattern;
+  const char* text;
 };
 
 /// Attributes that the operators below need.
@@ -336,6 +342,55 @@ const char* const kTrainingRows[] = {
     // Gradients of several steps are summed up.
     "%2: f32[8] = Add(%0: f32[8], %1: f32[8]); %4: f32[8] = Add(%3: f32[8], %2); %6: f32[8] = Add(%4, %5: f32[8])",
 };
+
+/// What else groups are written as, each one partition.
+const Spelling kSpellings[] = {
+    // The gradient is the first factor of both, the second of both, flat for one of them, transposed before.
+    {"matmul_gradients",
+     "%3: f32[4,8] = MatMul(%0: f32[4,6], %1: f32[6,8]); %4: f32[6,8] = MatMul(%0, %2: f32[4,8]) {transpose_a=true}; "
+     "%5: f32[6] = ReduceSum(%0) {axes=[0]}"},
+    {"matmul_gradients",
+     "%3: f32[8,4] = MatMul(%1: f32[8,6], %0: f32[4,6]) {transpose_b=true}; "
+     "%4: f32[8,6] = MatMul(%2: f32[4,8], %0) {transpose_a=true}; %5: f32[6] = BiasAddBackward(%0) {data_format=NXC}"},
+    {"matmul_gradients",
+     "%10: f32[2,4,6] = GELUBackward(%9: f32[2,4,6], %0: f32[2,4,6]); %3: f32[2,4,8] = MatMul(%10, %1: f32[6,8]); "
+     "%7: f32[8,6] = StaticReshape(%10) {shape=[8,6], special_zero=false}; "
+     "%4: f32[6,8] = MatMul(%7, %2: f32[8,8]) {transpose_a=true}; %5: f32[6] = ReduceSum(%10) {axes=[0,1]}"},
+    {"matmul_gradients",
+     "%7: f32[8,6] = StaticReshape(%0: f32[2,4,6]) {shape=[8,6], special_zero=false}; "
+     "%3: f32[2,4,8] = MatMul(%0, %1: f32[6,8]); %4: f32[8,6] = MatMul(%2: f32[8,8], %7); "
+     "%5: f32[6] = ReduceSum(%7) {axes=[0]}; %6: f32[6] = BiasAddBackward(%0) {data_format=NXC}"},
+    {"matmul_gradients",
+     "%7: f32[6,4] = StaticTranspose(%0: f32[4,6]) {order=[1,0]}; %3: f32[4,8] = MatMul(%0, %1: f32[6,8]); "
+     "%4: f32[6,8] = MatMul(%7, %2: f32[4,8]); %5: f32[6] = ReduceSum(%0) {axes=[0]}"},
+    {"matmul_gradients",
+     "%7: f32[6,4] = StaticTranspose(%0: f32[4,6]) {order=[1,0]}; %3: f32[8,4] = MatMul(%1: f32[8,6], %7); "
+     "%4: f32[8,6] = MatMul(%2: f32[8,4], %0)"},
+};
+
+TEST(pattern_table, other_spellings_are_one_partition) {
+  for (const Spelling& s : kSpellings) {
+    const std::string found = partition_text(s.text);
+    EXPECT_TRUE(found.starts_with(str("[", s.pattern, ": ")) && std::count(found.begin(), found.end(), '[') == 1)
+        << found << " of " << s.text;
+  }
+}
+
+TEST(pattern_table, what_only_looks_like_such_a_spelling_is_left) {
+  // Heads come to the front: both products sum over columns.
+  EXPECT_EQ(partition_text("%7: f32[4,2,6] = StaticTranspose(%0: f32[2,4,6]) {order=[1,0,2]}; "
+                           "%3: f32[2,4,8] = MatMul(%0, %1: f32[6,8]); %4: f32[4,2,8] = MatMul(%7, %2: f32[6,8])"),
+            "[single_op: 2] [matmul_neighbourhood: 1,3]");
+  // A product goes back through the matrix that it came through.
+  EXPECT_EQ(partition_text("%2: f32[4,6] = MatMul(%0: f32[4,8], %1: f32[6,8]) {transpose_b=true}; %3: f32[4,6] = "
+                           "ReLU(%2); %4: f32[4,8] = MatMul(%3, %1)"),
+            "[matmul_neighbourhood: 1,2] [single_op: 3]");
+  // Queries and keys are made of one source.
+  EXPECT_EQ(partition_text("%7: f32[8,6] = StaticReshape(%0: f32[2,4,6]) {shape=[8,6], special_zero=false}; "
+                           "%3: f32[2,4,8] = MatMul(%0, %1: f32[6,8]); %4: f32[8,8] = MatMul(%2: f32[8,6], %7) "
+                           "{transpose_b=true}"),
+            "[single_op: 2] [matmul_neighbourhood: 1,3]");
+}
 
 TEST(pattern_table, chains_of_training_are_one_partition) {
   for (const char* row : kTrainingRows) {

@@ -2,6 +2,7 @@
 // Sampling of patterns; entry: sample(). A chain is built item by item around the current tensor.
 #include "tests/support/sample.hpp"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 
@@ -112,21 +113,22 @@ class Sampler {
   logical_tensor add(const Item& item, OpKind kind, const std::optional<logical_tensor>& now) {
     const Dtype dtype = now ? now->dtype : kind == Dequantize ? Dtype::s8 : start_dtype_;
     std::map<int, logical_tensor> in;
-    int entry = item.at >= 0 ? item.at : entry_port(kind);
+    const bool begins = !now && !item.sides.empty() && item.sides[0].port < patterns::kOther;
+    op made(0, kind);
+    const int entry = port_of(made, begins ? item.sides[0].port : item.at);
     if (now)
       in[entry] = *now;
-    else if (item.sides.empty() || item.sides[0].port != entry)
+    else if (!begins && (item.sides.empty() || item.sides[0].port != entry))
       in[entry] = image(dtype);
     const bool weights = (Convolution | ConvTranspose).has(kind);
     for (const auto& [port, chain] : item.sides) {
-      const int at = port == patterns::kOther ? 1 - entry : port;
+      const int at = port == patterns::kOther ? 1 - entry : begins ? entry : port;
       if (at >= static_cast<int>(op_def(kind).inputs.size())) continue;
       // Weights of convolutions have a shape of their own.
       start_dims_ = at == 1 && weights ? Dims{4, 4, 3, 3} : now ? now->dims : kImage;
       in[at] = side(chain, dtype);
       start_dims_ = kImage;
     }
-    op made(0, kind);
     all_cells_ = !item.sides.empty();
     const logical_tensor out = fill(made, in, entry);
     made.id = ops_.size() + 1;
@@ -137,6 +139,16 @@ class Sampler {
     return out;
   }
 
+  /// The port that a pattern names: of a product by what it sums either, with the factors transposed to suit.
+  int port_of(op& made, int wanted) {
+    if (wanted == patterns::kAny) return entry_port(made.kind);
+    if (wanted >= 0) return wanted;
+    const int port = coin() ? 1 : 0;
+    const bool transposed = (port == 0) == (wanted == patterns::kSummedRows), other = coin();
+    made.set_attr(Attr::transpose_a, port == 0 ? transposed : other);
+    made.set_attr(Attr::transpose_b, port == 0 ? other : transposed);
+    return port;
+  }
   static int entry_port(OpKind kind) { return is_backward(kind) || kind == Select ? 1 : 0; }
   static bool is_backward(OpKind kind) {
     constexpr OpSet kFromGradient =
@@ -160,14 +172,7 @@ class Sampler {
     const int64_t channels = x.dims[1];
     logical_tensor out = fresh(x.dtype, x.dims);
     switch (made.kind) {
-      case MatMul:
-        if (entry == 0)
-          in.try_emplace(1, fresh(x.dtype, {x.dims[0], x.dims[1], x.dims[3], 6}));
-        else
-          in.try_emplace(0, fresh(x.dtype, {x.dims[0], x.dims[1], 6, x.dims[2]}));
-        out.dims[2] = in[0].dims[2];
-        out.dims[3] = in[1].dims[3];
-        break;
+      case MatMul: product(made, in, x, entry, out); break;
       case ConvolutionBackwardData:
       case ConvTransposeBackwardData:
       case ConvolutionBackwardWeights:
@@ -286,6 +291,21 @@ class Sampler {
     }
     for (const auto& [port, t] : in) made.add_input(t);
     return logical_tensor(out.id, out.dtype, out.dims);
+  }
+
+  void product(op& made, std::map<int, logical_tensor>& in, const logical_tensor& x, int entry, logical_tensor& out) {
+    const auto is = [&](Attr attr) {
+      return std::any_of(made.attrs().begin(), made.attrs().end(),
+                         [&](const auto& given) { return given.first == attr && given.second == AttrValue(true); });
+    };
+    const bool a = is(Attr::transpose_a), b = is(Attr::transpose_b), first = entry == 0;
+    const int summed = first == (first ? a : b) ? 2 : 3, summed_other = first == (first ? b : a) ? 3 : 2;
+    Dims other = x.dims;
+    other[summed_other] = x.dims[summed];
+    other[5 - summed_other] = 6;
+    in.try_emplace(1 - entry, fresh(x.dtype, other));
+    out.dims[2] = in[0].dims[a ? 3 : 2];
+    out.dims[3] = in[1].dims[b ? 2 : 3];
   }
 
   void normalisation(op& made, std::map<int, logical_tensor>& in, const logical_tensor& x) {
