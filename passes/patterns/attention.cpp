@@ -13,6 +13,17 @@ Pat between_products() {
   return many(either({op(kinds), op(Quantize) >> op(Dequantize)}));
 }
 
+/// The gradient of softmax: one operator, or with probabilities p and their gradient d either p d - p sum(p d), or
+/// p (d - sum(p d)).
+Pat softmax_gradient() {
+  const Pat weighted = op(Multiply).other(bind("probabilities"));
+  return either({weighted >> bind("weighted") >> op(ReduceSum) >> op(Multiply).other(same("probabilities")) >>
+                     op(Subtract).at(1).in(0, same("weighted")),
+                 bind("diff_probabilities") >> weighted >> op(ReduceSum) >>
+                     op(Subtract).at(1).in(0, same("diff_probabilities")) >> op(Multiply).other(same("probabilities")),
+                 op(SoftMaxBackward).at(0)});
+}
+
 }  // namespace
 
 std::vector<Pattern> attention_patterns() {
@@ -33,9 +44,9 @@ std::vector<Pattern> attention_patterns() {
                 same("probabilities") >> many(TypeCast | Dropout | Multiply) >> maybe(op(MatMul))},
        .inner_outputs = true},
       {.name = "attention_backward_softmax",
-       .text =
-           "the gradient of attention with SoftMaxBackward: the gradients of values, probabilities, queries and keys",
-       .chain = op(MatMul).in(0, bind("diff_dst")) >> many(scaled) >> op(SoftMaxBackward).at(0) >> many(scaled) >>
+       .text = "the gradient of attention from stored probabilities, with SoftMaxBackward or what it stands for: the "
+               "gradients of values, probabilities, queries and keys",
+       .chain = op(MatMul).in(0, bind("diff_dst")) >> many(scaled) >> softmax_gradient() >> many(scaled) >>
                 bind("diff_scores") >> op(MatMul),
        .with = {same("diff_scores") >> op(MatMul), same("diff_dst") >> maybe(op(MatMul).at(1))},
        .inner_outputs = true},

@@ -222,7 +222,8 @@ def pattern_graphs():
     y = g.op("StaticTranspose", [y], ("f32", (2, 9, 3, 4)), order=[0, 2, 1, 3])
     g.op("StaticReshape", [y], ("f32", (2, 9, 12)), shape=[2, 9, 12], special_zero=False)
 
-    for name, decomposed in (("attention_backward", True), ("attention_backward_softmax", False)):
+    for name, decomposed in (("attention_backward", True), ("attention_backward_softmax", False),
+                             ("attention_backward_softmax_decomposed", False)):
         g = graphs[name] = Graph()
         q, k, v, diff, scale = g.f32(*heads), g.f32(*heads), g.f32(*heads), g.f32(*heads), g.f32(1)
         if decomposed:
@@ -236,6 +237,10 @@ def pattern_graphs():
         ds = g.op("MatMul", [diff, v], ("f32", scores), transpose_b=True)
         if decomposed:
             ds = g.op("Multiply", [p, g.op("Subtract", [ds, total])])
+        elif name == "attention_backward_softmax_decomposed":
+            ds = g.op("Multiply", [ds, p])
+            total = g.op("ReduceSum", [ds], ("f32", (2, 3, 9, 1)), axes=[-1], keep_dims=True)
+            ds = g.op("Subtract", [ds, g.op("Multiply", [p, total])])
         else:
             ds = g.op("SoftMaxBackward", [ds, p], axis=-1)
         ds = g.op("Multiply", [ds, scale])

@@ -345,6 +345,17 @@ const char* const kTrainingRows[] = {
 
 /// What else groups are written as, each one partition.
 const Spelling kSpellings[] = {
+    {"attention_backward_softmax",
+     "%2: f32[8,8] = MatMul(%0: f32[8,4], %1: f32[8,4]) {transpose_b=true}; %4: f32[8,8] = Multiply(%2, %3: f32[8,8]); "
+     "%5: f32[8,1] = ReduceSum(%4) {axes=[1], keep_dims=true}; %6: f32[8,8] = Multiply(%3, %5); "
+     "%7: f32[8,8] = Subtract(%4, %6); %9: f32[8,4] = MatMul(%7, %8: f32[8,4]); "
+     "%11: f32[8,4] = MatMul(%7, %10: f32[8,4]) {transpose_a=true}; %12: f32[8,4] = MatMul(%3, %0) {transpose_a=true}"},
+    {"attention_backward_softmax",
+     "%2: f32[8,8] = MatMul(%0: f32[8,4], %1: f32[8,4]) {transpose_b=true}; "
+     "%14: f32[8,8] = Multiply(%2, %13: f32[8,8]); %4: f32[8,8] = Multiply(%3: f32[8,8], %14); "
+     "%5: f32[8,1] = ReduceSum(%4) {axes=[1], keep_dims=true}; "
+     "%6: f32[8,8] = Subtract(%14, %5); %7: f32[8,8] = Multiply(%3, %6); %9: f32[8,4] = MatMul(%7, %8: f32[8,4]); "
+     "%11: f32[8,4] = MatMul(%7, %10: f32[8,4]) {transpose_a=true}; %12: f32[8,4] = MatMul(%3, %0) {transpose_a=true}"},
     // The gradient is the first factor of both, the second of both, flat for one of them, transposed before.
     {"matmul_gradients",
      "%3: f32[4,8] = MatMul(%0: f32[4,6], %1: f32[6,8]); %4: f32[6,8] = MatMul(%0, %2: f32[4,8]) {transpose_a=true}; "
@@ -377,6 +388,12 @@ TEST(pattern_table, other_spellings_are_one_partition) {
 }
 
 TEST(pattern_table, what_only_looks_like_such_a_spelling_is_left) {
+  // The sum is of something else than what is subtracted from.
+  EXPECT_EQ(partition_text("%2: f32[8,8] = MatMul(%0: f32[8,4], %1: f32[8,4]) {transpose_b=true}; "
+                           "%4: f32[8,8] = Multiply(%2, %3: f32[8,8]); %5: f32[8,1] = ReduceSum(%4) {axes=[1], "
+                           "keep_dims=true}; %6: f32[8,8] = Multiply(%13: f32[8,8], %5); %7: f32[8,8] = Subtract(%4, "
+                           "%6); %9: f32[8,4] = MatMul(%7, %8: f32[8,4])"),
+            "[matmul_neighbourhood: 1,2,3,4,5] [single_op: 6]");
   // Heads come to the front: both products sum over columns.
   EXPECT_EQ(partition_text("%7: f32[4,2,6] = StaticTranspose(%0: f32[2,4,6]) {order=[1,0,2]}; "
                            "%3: f32[2,4,8] = MatMul(%0, %1: f32[6,8]); %4: f32[4,2,8] = MatMul(%7, %2: f32[6,8])"),
