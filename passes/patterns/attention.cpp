@@ -27,7 +27,7 @@ Pat softmax_gradient() {
 }  // namespace
 
 std::vector<Pattern> attention_patterns() {
-  const OpSet scaled = kPostOp | Select | TypeCast | Dropout;
+  const OpSet scaled = kPostOp | Select | TypeCast | Dropout, biased = kPostOp | BiasAdd | TypeCast;
   return {
       {.name = "attention",
        .text =
@@ -51,11 +51,10 @@ std::vector<Pattern> attention_patterns() {
        .with = {same("diff_scores") >> op(MatMul), same("diff_dst") >> maybe(op(MatMul).at(1))},
        .inner_outputs = true},
       {.name = "gated_mlp",
-       .text = "two matrix products of one source, the gate with its activation multiplied with the other, and the "
-               "matrix product of the result",
-       .chain = op(MatMul).in(0, bind("src")) >> many(kPostOp | TypeCast) >>
-                op(kBinary).other(op(MatMul).in(0, same("src")) >> many(kUnary | TypeCast)) >>
-                many(kPostOp | TypeCast) >> op(MatMul).at(0),
+       .text = "two matrix products of one source, the gate with its activation multiplied with the other, each with "
+               "biases and scales, and the matrix product of the result",
+       .chain = op(MatMul).in(0, bind("src")) >> many(biased) >>
+                op(kBinary).other(op(MatMul).in(0, same("src")) >> many(biased)) >> many(biased) >> op(MatMul).at(0),
        .inner_outputs = true},
   };
 }

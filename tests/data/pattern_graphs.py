@@ -252,4 +252,12 @@ def pattern_graphs():
     up, gate = (g.op("MatMul", [x, g.f32(8, 24)], ("f32", (5, 24))) for _ in range(2))
     gate = g.op("Multiply", [gate, g.op("Sigmoid", [gate])])
     g.op("MatMul", [g.op("Multiply", [gate, up]), g.f32(24, 8)], ("f32", (5, 8)))
+
+    g = graphs["gated_mlp_bias"] = Graph()
+    x = g.f32(5, 8)
+    up, gate = (g.op("MatMul", [x, g.f32(8, 24)], ("f32", (5, 24))) for _ in range(2))
+    up = g.op("Multiply", [g.op("Add", [up, g.f32(24)]), g.f32(1)])
+    gate = g.op("BiasAdd", [gate, g.f32(24)], data_format="NXC")
+    gate = g.op("Clamp", [g.op("Multiply", [gate, g.op("Sigmoid", [gate])])], min=-7.0, max=7.0)
+    g.op("MatMul", [g.op("Multiply", [gate, up]), g.f32(24, 8)], ("f32", (5, 8)))
     return graphs

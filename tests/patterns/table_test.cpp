@@ -356,6 +356,16 @@ const Spelling kSpellings[] = {
      "%5: f32[8,1] = ReduceSum(%4) {axes=[1], keep_dims=true}; "
      "%6: f32[8,8] = Subtract(%14, %5); %7: f32[8,8] = Multiply(%3, %6); %9: f32[8,4] = MatMul(%7, %8: f32[8,4]); "
      "%11: f32[8,4] = MatMul(%7, %10: f32[8,4]) {transpose_a=true}; %12: f32[8,4] = MatMul(%3, %0) {transpose_a=true}"},
+    {"gated_mlp",
+     "%2: f32[4,8] = MatMul(%0: f32[4,4], %1: f32[4,8]); %12: f32[4,8] = Add(%2, %10: f32[8]); "
+     "%4: f32[4,8] = MatMul(%0, %3: f32[4,8]); %13: f32[4,8] = BiasAdd(%4, %11: f32[8]) {data_format=NXC}; "
+     "%5: f32[4,8] = Sigmoid(%13); %6: f32[4,8] = Multiply(%13, %5); %7: f32[4,8] = Multiply(%12, %6); "
+     "%9: f32[4,4] = MatMul(%7, %8: f32[8,4])"},
+    {"gated_mlp",
+     "%2: f32[4,8] = MatMul(%0: f32[4,4], %1: f32[4,8]); %12: f32[4,8] = Multiply(%2, %10: f32[1]); "
+     "%4: f32[4,8] = MatMul(%0, %3: f32[4,8]); %5: f32[4,8] = Sigmoid(%4); %6: f32[4,8] = Multiply(%4, %5); "
+     "%13: f32[4,8] = Clamp(%6) {min=-7, max=7}; %7: f32[4,8] = Multiply(%13, %12); "
+     "%9: f32[4,4] = MatMul(%7, %8: f32[8,4])"},
     // The gradient is the first factor of both, the second of both, flat for one of them, transposed before.
     {"matmul_gradients",
      "%3: f32[4,8] = MatMul(%0: f32[4,6], %1: f32[6,8]); %4: f32[6,8] = MatMul(%0, %2: f32[4,8]) {transpose_a=true}; "
