@@ -24,6 +24,10 @@ Pat product_over(int summed, const Pat& value) {
                  op(MatMul).in(summed, value >> many(StaticReshape))});
 }
 
+/// The gradients that read the gradient of what a convolution or matrix product makes.
+Pat source_gradient() { return either({op(kDataGradient).at(0), op(MatMul).at(kSummedColumns)}); }
+Pat weights_gradient() { return either({op(kWeightsGradient).at(1), product_over(kSummedRows)}); }
+
 /// The last convolution has one group a channel.
 const char* not_depthwise(const FinalGraph& graph, const Match& match) {
   int last = match.ops[0];
@@ -99,13 +103,15 @@ std::vector<Pattern> convolution_patterns() {
        .inner_outputs = true},
       {.name = "squeeze_excite_gradients",
        .text =
-           "the gradient of the gates as a sum over space, the gradients of the two convolutions that made them, and "
-           "the gradient of the averages that these read, added to the one that does not go through the gates",
-       .chain = op(ReduceSum).in(0, op(Multiply)) >> many(gate) >> bind("diff of the second") >>
-                op(kDataGradient).at(0) >> many(gate) >> bind("diff of the first") >> op(kDataGradient).at(0) >>
-                op(kAverageBackward) >> maybe(op(Add).other(maybe(op(Multiply)))),
-       .with = {same("diff of the second") >> maybe(op(kWeightsGradient).at(1)),
-                same("diff of the first") >> maybe(op(kWeightsGradient).at(1))},
+           "the gradient of the gates as a sum over space, the gradients of the two convolutions or matrix products "
+           "that made them, and the gradient of the averages that these read, added to the one that does not go "
+           "through the gates",
+       .chain = op(ReduceSum).in(0, op(Multiply).other(bind("diff_dst"))) >> many(gate) >> bind("diff of the second") >>
+                source_gradient() >> many(gate) >> bind("diff of the first") >> source_gradient() >> many(gate) >>
+                either({op(kAverageBackward) >> maybe(op(Add).other(maybe(op(Multiply)))),
+                        op(Add).other(op(Multiply).other(same("diff_dst")))}),
+       .with = {same("diff of the second") >> maybe(weights_gradient()),
+                same("diff of the first") >> maybe(weights_gradient())},
        .inner_outputs = true},
       {.name = "residual_blocks",
        .text = "residual blocks in a row: convolutions with their element-wise operators whose result is added to the "

@@ -343,7 +343,7 @@ const char* const kTrainingRows[] = {
     "%2: f32[8] = Add(%0: f32[8], %1: f32[8]); %4: f32[8] = Add(%3: f32[8], %2); %6: f32[8] = Add(%4, %5: f32[8])",
 };
 
-/// What else groups are written as, each one partition.
+/// What else the gradients of attention, of gates and of products are written as, and gated MLPs, each one partition.
 const Spelling kSpellings[] = {
     {"attention_backward_softmax",
      "%2: f32[8,8] = MatMul(%0: f32[8,4], %1: f32[8,4]) {transpose_b=true}; %4: f32[8,8] = Multiply(%2, %3: f32[8,8]); "
@@ -366,6 +366,24 @@ const Spelling kSpellings[] = {
      "%4: f32[4,8] = MatMul(%0, %3: f32[4,8]); %5: f32[4,8] = Sigmoid(%4); %6: f32[4,8] = Multiply(%4, %5); "
      "%13: f32[4,8] = Clamp(%6) {min=-7, max=7}; %7: f32[4,8] = Multiply(%13, %12); "
      "%9: f32[4,4] = MatMul(%7, %8: f32[8,4])"},
+    // Averages as a pooling and as a multiplication.
+    {"squeeze_excite_gradients",
+     "%2: " IMAGE " = Multiply(%0: " IMAGE ", %1: " IMAGE "); %3: f32[1,2] = ReduceSum(%2) {axes=[2,3]}; "
+     "%5: f32[1,2] = SigmoidBackward(%4: f32[1,2], %3); %7: f32[1,4] = MatMul(%5, %6: f32[4,2]) {transpose_b=true}; "
+     "%9: f32[4,2] = MatMul(%8: f32[1,4], %5) {transpose_a=true}; %10: f32[1,4] = ReLUBackward(%8, %7); "
+     "%12: f32[1,2] = MatMul(%10, %11: f32[4,2]); %14: f32[2,4] = MatMul(%13: f32[1,2], %10) {transpose_a=true}; "
+     "%18: f32[1,2,1,1] = StaticReshape(%12) {shape=[1,2,1,1], special_zero=false}; %15: " IMAGE
+     " = AvgPoolBackward(%18) {strides=[1,1], kernel=[8,8], pads_begin=[0,0], pads_end=[0,0], exclude_pad=true, "
+     "src_shape=[1,2,8,8], data_format=NCX}; %16: " IMAGE " = Multiply(%0, %19: f32[1,2,1,1]); %17: " IMAGE
+     " = Add(%15, %16)"},
+    {"squeeze_excite_gradients",
+     "%2: " IMAGE " = Multiply(%0: " IMAGE ", %1: " IMAGE "); %3: f32[1,2] = ReduceSum(%2) {axes=[2,3]}; "
+     "%5: f32[1,2] = SigmoidBackward(%4: f32[1,2], %3); %7: f32[1,4] = MatMul(%5, %6: f32[2,4]); "
+     "%9: f32[2,4] = MatMul(%5, %8: f32[1,4]) {transpose_a=true}; %10: f32[1,4] = ReLUBackward(%8, %7); "
+     "%12: f32[1,2] = MatMul(%10, %11: f32[4,2]); %14: f32[4,2] = MatMul(%10, %13: f32[1,2]) {transpose_a=true}; "
+     "%18: f32[1,2,1,1] = StaticReshape(%12) {shape=[1,2,1,1], special_zero=false}; "
+     "%15: f32[1,2,1,1] = Multiply(%18, %20: f32[1]); %16: " IMAGE " = Multiply(%0, %19: f32[1,2,1,1]); %17: " IMAGE
+     " = Add(%16, %15)"},
     // The gradient is the first factor of both, the second of both, flat for one of them, transposed before.
     {"matmul_gradients",
      "%3: f32[4,8] = MatMul(%0: f32[4,6], %1: f32[6,8]); %4: f32[6,8] = MatMul(%0, %2: f32[4,8]) {transpose_a=true}; "
@@ -417,6 +435,12 @@ TEST(pattern_table, what_only_looks_like_such_a_spelling_is_left) {
                            "%3: f32[2,4,8] = MatMul(%0, %1: f32[6,8]); %4: f32[8,8] = MatMul(%2: f32[8,6], %7) "
                            "{transpose_b=true}"),
             "[single_op: 2] [matmul_neighbourhood: 1,3]");
+  // Nothing is spread over what was summed.
+  EXPECT_EQ(
+      partition_text("%2: " IMAGE " = Multiply(%0: " IMAGE ", %1: " IMAGE
+                     "); %3: f32[1,2] = ReduceSum(%2) {axes=[2,3]}; %7: f32[1,4] = MatMul(%3, %6: f32[2,4]); "
+                     "%10: f32[1,4] = ReLUBackward(%8: f32[1,4], %7); %12: f32[1,2] = MatMul(%10, %11: f32[4,2])"),
+      "[matmul_neighbourhood: 1,2,3,4] [single_op: 5]");
 }
 
 TEST(pattern_table, chains_of_training_are_one_partition) {
