@@ -151,7 +151,7 @@ class Matcher {
     if (++attempts_ > kMaxAttempts) return refuse("gave up after ", kMaxAttempts, " attempts");
     match_.ops.push_back(i);
     auto done = [&] { return next(result_of(i)); };
-    const bool swaps = op_def(at(i).kind).commutative && !item.sides.empty();
+    const bool swaps = op_def(at(i).kind).commutative && names_a_port(item);
     if (sides(item, i, port, 0, false, done) || (swaps && sides(item, i, port, 0, true, done))) return true;
     match_.ops.pop_back();
     return false;
@@ -190,6 +190,11 @@ class Matcher {
       if (p != entry && !is_side(item, i, p)) return p;
     }
     return -1;
+  }
+
+  /// Otherwise swapped inputs are the same ones once more.
+  static bool names_a_port(const Item& item) {
+    return std::any_of(item.sides.begin(), item.sides.end(), [](const auto& s) { return s.port != patterns::kOther; });
   }
 
   static bool optional(const Pat& chain) {

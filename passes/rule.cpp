@@ -130,12 +130,18 @@ class Rule {
           if (group(use.op) != g) visit(Edge{g, group(use.op), i, use.op, use.port});
   }
 
+  /// Null: both ends of the value may be in one group.
+  const char* barred(const Edge& e) const {
+    if (is(e.from, Role::unknown) || is(e.to, Role::unknown)) return "nothing is known of a Wildcard";
+    return reads_content(kind(e.reader), e.port) ? "the content of this input must be known when it is compiled"
+                                                 : nullptr;
+  }
+
   /// Null: the reader goes with what makes the value, if it may; otherwise why it does not.
   const char* untied(const Edge& e) const {
-    if (is(e.from, Role::unknown) || is(e.to, Role::unknown)) return "nothing is known of a Wildcard";
+    if (const char* why = barred(e)) return why;
     if (kind(e.reader) == End) return nullptr;
     if (is(e.to, Role::compute)) return "no pattern joins it with what is before it";
-    if (reads_content(kind(e.reader), e.port)) return "the content of this input must be known when it is compiled";
     if (kWidening.has(kind(e.reader)) && kNarrowing.has(kind(e.maker)))
       return "integers are smaller to hand over than what it makes of them";
     const auto& uses = value(graph_.in[static_cast<size_t>(e.reader)][static_cast<size_t>(e.port)]).uses;
@@ -178,26 +184,34 @@ class Rule {
     for (int s = 0; s < static_cast<int>(n_); ++s)
       if (!members(s).empty() && memory_bound(s)) sets.push_back(s);
     std::stable_sort(sets.begin(), sets.end(), [&](int a, int b) { return stage(a) > stage(b); });
-    for (int s : sets) {
-      const int reader = only_reader(s);
-      if (reader >= 0 && operators_[static_cast<size_t>(s)] + operators_[static_cast<size_t>(reader)] <= kRuleLimit)
-        join(s, reader);
-    }
+    for (int s : sets)
+      if (const Reader reader = only_reader(s); reader.set >= 0 && reader.refusal.empty()) join(s, reader.set);
   }
 
-  /// -1: several sets read, or none, or one that may not be joined.
-  int only_reader(int set) {
-    int reader = -1;
-    bool one = true;
+  /// The set that reads results of another one (-1: none does), and why that does not go there (empty: it may).
+  struct Reader {
+    int set = -1;
+    std::string refusal;
+  };
+
+  static std::string too_large() { return str("a group has at most ", kRuleLimit, " operators"); }
+
+  Reader only_reader(int set) {
+    Reader reader;
     for (int g : members(set))
       each_reader(g, [&](const Edge& e) {
         const int to = sets_.find(e.to);
         if (to == set) return;
-        one = one && (reader < 0 || reader == to) && !is(e.to, Role::unknown) && kind(e.reader) != End &&
-              !reads_content(kind(e.reader), e.port);
-        reader = to;
+        if (reader.set >= 0 && reader.set != to)
+          reader.refusal = "its results are read by several groups";
+        else if (const char* why = barred(e); why && reader.refusal.empty())
+          reader.refusal = why;
+        reader.set = to;
       });
-    return one ? reader : -1;
+    if (reader.set < 0 || !reader.refusal.empty()) return reader;
+    if (operators_[static_cast<size_t>(set)] + operators_[static_cast<size_t>(reader.set)] > kRuleLimit)
+      reader.refusal = too_large();
+    return reader;
   }
 
   /// Bias gradients of a tensor from outside go with the other gradients that read it, where nothing else ties them.
@@ -327,9 +341,10 @@ class Rule {
   }
 
   std::string reason(const Edge& e) {
-    if (sets_.find(e.from) == sets_.find(e.to)) return str("a group has at most ", kRuleLimit, " operators");
-    if (const char* why = untied(e); why && !(is(e.to, Role::compute) && memory_bound(sets_.find(e.from)))) return why;
-    if (memory_bound(sets_.find(e.from))) return "its results are read by several groups";
+    if (sets_.find(e.from) == sets_.find(e.to)) return too_large();
+    const bool goes_with_readers = memory_bound(sets_.find(e.from));
+    if (const char* why = untied(e); why && !(is(e.to, Role::compute) && goes_with_readers)) return why;
+    if (goes_with_readers) return only_reader(sets_.find(e.from)).refusal;
     const int first = first_of_stage_[static_cast<size_t>(e.to)];
     return str("it also waits for ", place_of(graph_.ops[static_cast<size_t>(first)]),
                ", which another group computes before");

@@ -25,7 +25,10 @@
 namespace partita {
 namespace {
 
-constexpr size_t kMaxOperands = 64;
+// Of one walk: beyond these generated code leaves the caches of instructions, and more streams than that are slower
+// than two walks.
+constexpr size_t kMaxOperands = 64;  ///< read and written
+constexpr size_t kMaxOperators = 64;
 constexpr size_t kMaxInstructions = 512;
 constexpr int64_t kLeastGroup = 16;  ///< elements along the innermost axis
 
@@ -286,7 +289,8 @@ class Fuser {
       if (is_folded(m, static_cast<size_t>(made))) return false;  // known only after the walk
       if (!covers(desc, buffer(r.in[k])) || !same_place(r.problem.in[k], desc)) return false;
     }
-    if (m.in.size() + r.in.size() > kMaxOperands || m.out.size() + r.out.size() > kMaxOperands) return false;
+    if (m.in.size() + r.in.size() + m.out.size() + r.out.size() > kMaxOperands) return false;
+    if (m.ops.size() + r.ops.size() > kMaxOperators) return false;
     if (m.problem.back.code.size() + r.problem.back.code.size() > kMaxInstructions) return false;
     const int at = place(maker, reader);
     if (at < 0) return false;

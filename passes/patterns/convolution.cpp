@@ -54,10 +54,11 @@ Pat convolutions(int least, int most) {
   return chain;
 }
 
-/// The sum that ends a residual block; its other operand is the block's source, or a convolution of that.
+/// The sum that ends a residual block; its other operand is the block's source, or a convolution of that. Behind it no
+/// further sum: that would be the next block's, reached past its convolutions.
 Pat residual_sum(std::string_view src) {
   return op(Add).other(same(src) >> maybe(many(kElementwise) >> op(Convolution).at(0)) >> many(kElementwise)) >>
-         many(kElementwise);
+         many(kElementwise - Add);
 }
 
 /// Blocks of one stage of a ResNet; deeper stages become several groups.

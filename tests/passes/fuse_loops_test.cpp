@@ -26,6 +26,16 @@ TEST(fuse_loops, a_chain_becomes_one_loop) {
                           "%4 = load in1; %5 = add %3 %4; store out0 %5"));
 }
 
+TEST(fuse_loops, a_walk_ends_where_two_take_less_time) {
+  std::string chain = "%1 = ReLU(%0: f32[4])", sums = "%1 = Add(%0: f32[4], %1000: f32[4])";
+  for (int i = 1; i < 100; ++i) {
+    chain += str("; %", i + 1, " = ReLU(%", i, ")");
+    sums += str("; %", i + 1, " = Add(%", i, ", %", 1000 + i, ": f32[4])");
+  }
+  EXPECT_THAT(fused_steps(chain), ElementsAre(testing::StartsWith("ReLU 1 + "), testing::StartsWith("ReLU 65 + ")));
+  EXPECT_EQ(fused_steps(sums).size(), 2u);
+}
+
 TEST(fuse_loops, a_function_whose_own_result_is_f32_stays_accurate) {
   EXPECT_THAT(fused_steps("%1 = Exp(%0: f32[4]); %2: bf16 = TypeCast(%1)"),
               ElementsAre("Exp 1 + TypeCast 2 | each: %0 = load in0; %1 = exp %0; store out0 %1"));

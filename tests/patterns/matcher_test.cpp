@@ -260,6 +260,16 @@ TEST(matcher, finds_residual_blocks) {
   EXPECT_EQ(found(p, text), "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15");
 }
 
+TEST(matcher, a_wrong_way_through_sums_is_gone_once) {
+  // Thirty sums lead away from the Exp. Were the inputs of each swapped, the way behind it would be gone twice as
+  // often.
+  std::string text;
+  for (int i = 0; i < 30; ++i) text += str("%", i + 1, " = Add(%", i, ", %", 100 + i, "); ");
+  text += "%50 = Exp(%3)";
+  const Pattern p{.name = "p", .text = "", .chain = many(op(Add).other(many(Abs))) >> op(Exp), .inner_outputs = true};
+  EXPECT_EQ(found(p, text), "1,2,3,31");
+}
+
 TEST(matcher, gives_up_on_a_graph_made_to_be_slow) {
   // Every Add reads one value twice: without a limit the number of ways through grows as 2^n.
   std::string text;

@@ -26,6 +26,17 @@ graph made_of(const std::vector<op>& ops) {
   return g;
 }
 
+/// `count` sums in a row, each of the last one and a tensor from outside.
+std::vector<op> sums(uint64_t count) {
+  std::vector<op> ops;
+  for (uint64_t i = 10; i < 10 + count; ++i)
+    ops.push_back(op(i, Add)
+                      .add_input(logical_tensor(i - 1, Dtype::f32, Dims{4}))
+                      .add_input(logical_tensor(10000 + i, Dtype::f32, Dims{4}))
+                      .add_output(logical_tensor(i, Dtype::f32, Dims{4})));
+  return ops;
+}
+
 /// The reason not to join the operator of that id with what makes its input.
 std::string reason(std::string_view text, uint64_t id) {
   const graph g = final_graph_of(text);
@@ -50,6 +61,28 @@ TEST(rule, names_the_operator_and_the_reason) {
                    "%3: f32[4,4] = MatMul(%1, %9: f32[4,4])",
                    3),
             "not with op 1 (ReLU): its results are read by several groups");
+  EXPECT_EQ(reason("%2: s32[4] = Add(%0: s32[4], %1: s32[4]); %4: f32[1,2,8,8] = AvgPoolBackward(%3: f32[1,2,4,4], "
+                   "%2) {strides=[2,2], kernel=[2,2], pads_begin=[0,0], pads_end=[0,0], exclude_pad=true, "
+                   "data_format=NCX}",
+                   2),
+            "not with op 1 (Add): the content of this input must be known when it is compiled");
+}
+
+TEST(rule, what_one_group_reads_is_not_said_to_have_several_readers) {
+  std::vector<op> ops = sums(500);
+  for (uint64_t i = 1000; i < 1020; ++i)
+    ops.push_back(op(i, Exp)
+                      .add_input(logical_tensor(i - 1, Dtype::f32, Dims{4}))
+                      .add_output(logical_tensor(i, Dtype::f32, Dims{4})));
+  ops.push_back(op(2000, MatMul)
+                    .add_input(ops[499].outputs[0])
+                    .add_input(ops[519].outputs[0])
+                    .add_output(logical_tensor(2000, Dtype::f32, Dims{})));
+  std::vector<PatternNote> notes;
+  EXPECT_EQ(partition_graph(*made_of(ops).form(), {}, &notes).size(), 2u);
+  std::erase_if(notes, [](const PatternNote& note) { return note.pattern != kRule; });
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_TRUE(notes[0].refusal.reason.ends_with(": a group has at most 512 operators")) << notes[0].refusal.reason;
 }
 
 TEST(rule, a_value_for_many_readers_ties_none) {
@@ -76,6 +109,14 @@ TEST(rule, what_only_a_later_group_reads_goes_there) {
   EXPECT_EQ(partition_text("%2: f32[4] = Multiply(%0: f32[4], %1: f32[1]); "
                            "%5: f32[4,4] = MatMul(%3: f32[4,4], %4: f32[4,4]); %6: f32[4,4] = Add(%5, %2)"),
             "[matmul_neighbourhood: 1,2,3]");
+}
+
+TEST(rule, as_many_operators_are_one_group_as_compile_in_time_in_proportion) {
+  for (uint64_t count : {70, 300, 512}) EXPECT_EQ(partition_graph(*made_of(sums(count)).form(), {}).size(), 1u);
+  std::vector<PatternNote> notes;
+  EXPECT_EQ(partition_graph(*made_of(sums(513)).form(), {}, &notes).size(), 2u);
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(notes[0].refusal.reason, "not with op 521 (Add): a group has at most 512 operators");
 }
 
 TEST(rule, random_graphs_stay_sound) {
