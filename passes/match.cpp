@@ -76,11 +76,14 @@ class Matcher {
   static KindsText text_of(OpSet kinds) { return {kinds}; }
   ValueText value_text(int v) const { return {graph_, value(v)}; }
 
-  /// Keeps the reason of the attempt that got furthest; of several the last, for what is optional is tried first.
+  /// Keeps the reason of the attempt that got furthest. Of several one not to take a whole match, for with as many
+  /// operators it came further; otherwise the last, for what is optional is tried first.
   template <class... Parts>
   bool refuse(const Parts&... parts) {
-    const int n = static_cast<int>(match_.ops.size());
-    if (refusal_ && (refusal_->reason.empty() || n >= refusal_->matched)) *refusal_ = {n, str(parts...)};
+    const std::pair reached{static_cast<int>(match_.ops.size()), whole_};
+    if (!refusal_ || reached < refused_at_) return false;
+    refused_at_ = reached;
+    *refusal_ = {reached.first, str(parts...)};
     return false;
   }
 
@@ -273,11 +276,13 @@ class Matcher {
   bool accept() {
     if (match_.ops.size() < 2) return match_.ops.empty() ? false : refuse("nothing beside it fits the pattern");
     const size_t drawn = match_.ops.size();
+    whole_ = true;
     if (take_between() && inner_values_stay() && shapes_come_from_outside()) {
       const char* reason = pattern_.refuse ? pattern_.refuse(graph_, match_) : nullptr;
       if (!reason) return true;
       refuse(reason);
     }
+    whole_ = false;
     match_.ops.resize(drawn);
     return false;
   }
@@ -301,7 +306,7 @@ class Matcher {
       const int v = result_of(i);
       if (end || v == kNoValue) continue;
       for (const Use& use : value(v).uses)
-        if (!matched(use.op))
+        if (!matched(use.op) && at(use.op).kind != OpKind::End)  // that belongs to what it keeps
           return refuse("the result of ", place_of(at(i)), " is also used by ", place_of(at(use.op)));
     }
     return true;
@@ -324,6 +329,8 @@ class Matcher {
   Refusal* refusal_;
   int start_ = 0;
   int attempts_ = 0;
+  bool whole_ = false;  ///< every chain is there, and the rules of every fusion are applied
+  std::pair<int, bool> refused_at_{0, false};
 };
 
 OpSet first_kinds(const std::vector<Item>& items) {

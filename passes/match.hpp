@@ -41,9 +41,9 @@ struct Groups {
 
 /// Tries `pattern` with its chain starting at operator `start`. On success fills `match`; on failure fills `refusal`
 /// where it is not null. Rules kept for every pattern: each operator is in one group; a value between matched operators
-/// is not used outside (unless the pattern allows it); no cycle between groups arises: operators that stand between
-/// matched ones belong to the match where they are bound by memory, and refuse it where they are not. Bounded in time
-/// by limits on attempts and on the operators looked at.
+/// is not used by others (unless the pattern allows it; an End may keep it); no cycle between groups arises: operators
+/// that stand between matched ones belong to the match where they are bound by memory, and refuse it where they are
+/// not. Bounded in time by limits on attempts and on the operators looked at.
 bool match_at(const FinalGraph& graph, const patterns::Pattern& pattern, int start, const Groups& groups, Match& match,
               Refusal* refusal);
 

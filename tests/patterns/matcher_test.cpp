@@ -69,6 +69,24 @@ TEST(matcher, an_inner_value_used_outside_is_a_refusal_with_both_operators) {
             "the result of op 1 (Abs) is also used by op 3 (Log)");
 }
 
+TEST(matcher, a_whole_match_is_refused_for_its_own_reason) {
+  // Both ways to part the three operators between the repetitions are tried, and what might follow each.
+  const Pattern p{"p", "", op(Abs) >> many(ReLU) >> many(many(ReLU) >> op(Exp))};
+  EXPECT_EQ(found(p, "%1 = Abs(%0); %2 = ReLU(%1); %3 = ReLU(%2); %4 = Log(%1)"),
+            "the result of op 1 (Abs) is also used by op 4 (Log)");
+}
+
+TEST(matcher, an_end_keeps_an_inner_value_inside) {
+  const Pattern p{"p", "", op(Abs) >> op(Exp)};
+  graph g;
+  for (const auto& o : test::ops_of("%1: f32[4] = Abs(%0: f32[4]); %2: f32[4] = Exp(%1)"))
+    ASSERT_TRUE(g.add_op(o).ok());
+  ASSERT_TRUE(g.add_op(partita::op(3, End).add_input(logical_tensor(1, Dtype::f32, Dims{4}))).ok());
+  ASSERT_TRUE(g.finalize().ok());
+  Match match;
+  EXPECT_TRUE(match_at(*g.form(), p, 0, Groups(3), match, nullptr));
+}
+
 TEST(matcher, inner_outputs_allow_it) {
   const Pattern p{.name = "p", .text = "", .chain = op(Abs) >> op(Exp), .inner_outputs = true};
   EXPECT_EQ(found(p, "%1 = Abs(%0); %2 = Exp(%1); %3 = Log(%1)"), "1,2");

@@ -68,6 +68,28 @@ TEST(residual_blocks, a_deeper_stage_is_cut_between_blocks) {
   EXPECT_EQ(partition_graph(*final_graph_of(Stage(true).text(16)).form(), {}).size(), 2u);
 }
 
+TEST(residual_blocks, inner_values_may_be_results_of_the_graph) {
+  for (const bool quantized : {false, true}) {
+    const std::vector<op> stage = ops_of(Stage(quantized).text(3));
+    for (const op& inner : stage) {
+      graph g;
+      for (const op& o : stage) ASSERT_TRUE(g.add_op(o).ok());
+      ASSERT_TRUE(g.add_op(op(500, OpKind::End).add_input(inner.outputs[0])).ok());
+      ASSERT_TRUE(g.finalize().ok());
+      const auto partitions = partition_graph(*g.form(), {});
+      ASSERT_EQ(partitions.size(), 1u) << "End of " << inner.id << (quantized ? " quantized" : "");
+      EXPECT_EQ(partitions[0].outputs.size(), inner.id == stage.back().id ? 1u : 2u);
+    }
+  }
+}
+
+TEST(residual_blocks, inner_values_are_no_inputs_of_others) {
+  const std::string block = Stage(false).text(1);
+  EXPECT_EQ(partition_text(block + "; %21: f32[1,2,8,8] = Convolution(%3, %20: f32[2,2,1,1])" + kConvolution),
+            "[single_op: 1] [convolution_neighbourhood: 2,3] [convolution_neighbourhood: 4,5] "
+            "[convolution_neighbourhood: 6,7,8] [single_op: 9]");
+}
+
 TEST(residual_blocks, sums_of_other_tensors_are_no_blocks) {
   const std::string block = Stage(false).text(1);
   EXPECT_EQ(partition_text(block + "; %20: f32[1,2,8,8] = Abs(%8); %22: f32[1,2,8,8] = Add(%20, %21: f32[1,2,8,8])"),
