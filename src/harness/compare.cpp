@@ -120,12 +120,16 @@ double value_tolerance_of(const Partition& partition) {
   return tolerance;
 }
 
+bool is_quantized_inside(const Partition& partition) {
+  return partition.ops.size() > 1 && std::ranges::any_of(partition.ops, [](const op& o) {
+           return o.kind == OpKind::Quantize || o.kind == OpKind::DynamicQuantize;
+         });
+}
+
 double tolerance_of(const Partition& partition) {
   const double tolerance = value_tolerance_of(partition);
-  const bool quantized = std::ranges::any_of(
-      partition.ops, [](const op& o) { return o.kind == OpKind::Quantize || o.kind == OpKind::DynamicQuantize; });
   // A value near the middle between two integers may round either way, and travels on as a whole step.
-  return quantized && partition.ops.size() > 1 ? std::max(tolerance, 5e-2) : tolerance;
+  return is_quantized_inside(partition) ? std::max(tolerance, 5e-2) : tolerance;
 }
 
 Difference compare(const Storage& got, const Storage& expected, double tolerance,

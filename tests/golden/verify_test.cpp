@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 
+#include "src/base/text.hpp"
 #include "tests/support/graph_text.hpp"
 #include "tests/support/programs.hpp"
 
@@ -102,6 +103,65 @@ TEST(verify, a_step_travels_on_through_products) {
   Checked elsewhere = made();
   elsewhere.set(6, 0, elsewhere.get(6, 0) + 2);
   EXPECT_NE(elsewhere.mismatch(), "") << "nor to another row";
+}
+
+/// Element 0 of a product's source lies in the middle between two integers or not; 64 others lie a little below one,
+/// and would lift the result far beyond 255, where it is cut off, if errors were large enough to move half of them.
+Checked cut_off_behind_a_step(double first) {
+  return Checked(
+      "%2: f32[1,66] = Multiply(%0: f32[1,66], %1: f32[1]); %3: u8[1,66] = Quantize(%2) {scales=[0.5]}; "
+      "%4: f32[1,66] = Dequantize(%3) {scales=[0.5]}; %6: f32[1,1] = MatMul(%4, %5: f32[66,1]); "
+      "%7: u8[1,1] = Quantize(%6) {scales=[0.5]}",
+      {{0, [=](int64_t i) { return i == 0    ? first
+                                   : i == 65 ? 1
+                                             : 1.25 - 1e-4; }},
+       {1, [](int64_t) { return 1; }},
+       {5, [](int64_t i) { return i == 0    ? -3
+                                  : i == 65 ? 66.5
+                                            : 1; }}});
+}
+
+TEST(verify, a_step_is_followed_where_large_errors_would_hide_it) {
+  Checked run = cut_off_behind_a_step(1.25);
+  ASSERT_EQ(run.get(7, 0), 255);
+  run.set(7, 0, 252);
+  EXPECT_EQ(run.mismatch(), "") << "1.25 is 2.5 steps, and is multiplied by -3";
+  for (const double wrong : {246.0, 122.0, 0.0}) {
+    run.set(7, 0, wrong);
+    EXPECT_NE(run.mismatch(), "") << wrong;
+  }
+  Checked elsewhere = cut_off_behind_a_step(1.2);
+  ASSERT_EQ(elsewhere.get(7, 0), 255);
+  elsewhere.set(7, 0, 252);
+  EXPECT_NE(elsewhere.mismatch(), "") << "nothing lies in the middle: no error leads there";
+}
+
+/// Three products whose results are quantized; `terms` of the 64 of each sum of the last one are there.
+Checked quantized_layers(int64_t terms) {
+  const auto noise = [](int64_t i) {
+    const double x = 43758.5453 * std::sin(12.9898 * static_cast<double>(i));
+    return 2 * (x - std::floor(x)) - 1;
+  };
+  const auto layer = [](int src, int first) {
+    return str("; %", first, ": f32[8,64] = MatMul(%", src, ", %", first + 5, ": f32[64,64]); %", first + 1,
+               ": u8[8,64] = Quantize(%", first, ") {scales=[0.05], zps=[100]}; %", first + 2,
+               ": f32[8,64] = Dequantize(%", first + 1, ") {scales=[0.05], zps=[100]}");
+  };
+  return Checked(str("%1: f32[8,64] = ReLU(%0: f32[8,64])", layer(1, 10), layer(12, 20), layer(22, 30)),
+                 {{0, noise},
+                  {15, [=](int64_t i) { return 0.3 * noise(i + 7); }},
+                  {25, [=](int64_t i) { return 0.3 * noise(i + 11); }},
+                  {35, [=](int64_t i) { return i / 64 < terms ? 0.3 * noise(i + 13) : 0; }}});
+}
+
+TEST(verify, terms_that_are_left_out_are_found_behind_quantized_layers) {
+  Checked run = quantized_layers(64);
+  EXPECT_EQ(run.mismatch(), "");
+  for (int64_t terms : {63, 32}) {
+    Checked wrong = quantized_layers(terms);
+    run.tensors[32] = std::move(wrong.tensors[32]);
+    EXPECT_NE(run.mismatch(), "") << terms;
+  }
 }
 
 /// SoftMax depends on no constant that is added to its source, so the gradients of a row add up to zero: what is left
