@@ -31,8 +31,8 @@ inline constexpr std::string_view kRule = "by rule";
 /// Groups with producers first; among the ready the one whose last operator comes first. Every operator is claimed.
 std::vector<int> group_order(const FinalGraph& graph, const Groups& groups);
 
-/// Most operators that the rule puts into one group: up to here compiling takes time in proportion, behind it the
-/// square shows. How much one walk over memory may do is up to fuse_loops.
+/// Most operators that the rule puts into one group: passes over its program take time that grows with the square,
+/// which is some milliseconds here. How much one walk over memory may do is up to fuse_loops.
 inline constexpr size_t kRuleLimit = 512;
 
 /// What groups are called that the rule makes, and what such a group has.

@@ -111,7 +111,7 @@ TEST(rule, what_only_a_later_group_reads_goes_there) {
             "[matmul_neighbourhood: 1,2,3]");
 }
 
-TEST(rule, as_many_operators_are_one_group_as_compile_in_time_in_proportion) {
+TEST(rule, long_sums_are_one_group_up_to_the_limit) {
   for (uint64_t count : {70, 300, 512}) EXPECT_EQ(partition_graph(*made_of(sums(count)).form(), {}).size(), 1u);
   std::vector<PatternNote> notes;
   EXPECT_EQ(partition_graph(*made_of(sums(513)).form(), {}, &notes).size(), 2u);
