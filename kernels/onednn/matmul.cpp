@@ -7,6 +7,7 @@
 #include "kernels/onednn/post_ops.hpp"
 #include "kernels/onednn/rows.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/shape.hpp"
 
 namespace partita::onednn {
 namespace {
@@ -36,6 +37,34 @@ TensorDesc usual(const TensorDesc& tensor) {
   made.strides[row] = 1;
   made.strides[column] = tensor.dims[row];
   return made;
+}
+
+bool is_single(const TensorDesc& tensor) {
+  return std::all_of(tensor.dims.begin(), tensor.dims.end() - 2, [](int64_t extent) { return extent == 1; });
+}
+
+bool lies_by_columns(const TensorDesc& tensor) {
+  const int row = tensor.dims.size() - 2, column = row + 1;
+  return tensor.dims[row] > 1 && tensor.dims[column] > 1 && tensor.strides[row] < tensor.strides[column];
+}
+
+/// Less than this much along an axis, and a copy costs more than it saves.
+constexpr int64_t kWorthCopy = 256;
+
+/// A matrix that lies by columns is turned by the primitive piece by piece where tiles (AMX) multiply, which takes
+/// longer than turning all of it before.
+bool is_turned_before(const MatmulViews& v) {
+  return v.a.dtype == Dtype::bf16 && has_isa(dnnl::cpu_isa::avx512_core_amx) && lies_by_columns(v.a) &&
+         is_single(v.dst) && v.dst.dims.back() >= kWorthCopy;
+}
+
+/// One matrix that many rows are multiplied with is brought into the primitive's order for each execution: where it
+/// lies by rows, those rows are far apart for what walks them in blocks.
+bool is_packed_each_time(const MatmulViews& v) {
+  constexpr int64_t kManyRows = 768;
+  const int64_t columns = v.dst.dims.back(), rows = elements(v.dst.dims) / std::max<int64_t>(columns, 1);
+  return (v.b.dtype == Dtype::f32 || v.b.dtype == Dtype::bf16) && v.a.dtype == v.b.dtype && is_single(v.b) &&
+         !lies_by_columns(v.b) && rows >= kManyRows && columns >= kWorthCopy && v.a.dims.back() >= kWorthCopy;
 }
 
 /// A fault of oneDNN 3.7's brgemm kernel with AMX, found by the differential tests: it reads something else of an
@@ -97,14 +126,16 @@ const char* plan_matmul(const Problem& problem, const Target& target, PrimitiveR
     if (op.operand >= 0) operands.push_back(with_unit_axes(problem.in[static_cast<size_t>(op.operand)]));
   const MatmulViews v = matmul_views(problem, product.src, product.weights, std::move(operands));
   const TensorDesc made = usual(v.dst);
-  const memory::desc a = desc_of(usual(v.a)), b = desc_of(usual(v.b)), dst = desc_of(made);
+  const memory::desc a = desc_of(is_turned_before(v) ? dense(v.a) : usual(v.a)), b = desc_of(usual(v.b)),
+                     dst = desc_of(made);
   const memory::desc bias = v.bias.empty() ? memory::desc() : desc_of(v.bias[0]);
   const int axis = column_axis(problem, product.weights);
   const Around around(problem, product, made, v.operands,
                       {axis, 1 << (v.b.dims.size() - 1), product.weights.dims.size() > 1 ? v.b.dims.back() : -1});
   dnnl::primitive_attr attr = attr_of(problem, target, product);
   if (!around.describe(attr, false)) return "scales or zero points lie in an unusual way";
-  const bool packs = target.keeps_packs && problem.is_constant(static_cast<size_t>(product.weights_at));
+  const bool packs =
+      (target.keeps_packs && problem.is_constant(static_cast<size_t>(product.weights_at))) || is_packed_each_time(v);
   dnnl::matmul::primitive_desc desc(cpu_engine(), a, packs ? any_layout(b) : b, bias, dst, attr);
   while (is_faulty(desc, v))
     if (!desc.next_impl()) return "oneDNN misreads an operand of a post-operation";

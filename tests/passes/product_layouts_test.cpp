@@ -172,5 +172,24 @@ TEST(product_layouts, matrices_whose_batch_axes_are_exchanged) {
   }
 }
 
+/// Large enough for a factor to be brought into another order before: rows that are multiplied with many, columns where
+/// tiles multiply, one or the other in a batch, and what lies beside a limit.
+TEST(product_layouts, matrices_that_are_copied_before) {
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    Random random(seed);
+    const bool a = random.coin(), b = random.coin(), batch = random.whole(0, 3) == 0;
+    const char* dtype = random.coin() ? "f32" : "bf16";
+    const int64_t rows = random.pick<int64_t>({257, 768, 768, 800}), sums = random.pick<int64_t>({255, 256, 260}),
+                  columns = random.pick<int64_t>({255, 256, 272});
+    const std::string stack = batch ? "2," : "";
+    expect_reference(str("%2: ", dtype, "[", stack, rows, ",", columns, "] = MatMul(%0: ", dtype, "[", stack,
+                         a ? sums : rows, ",", a ? rows : sums, "], %1: ", dtype, "[", b ? columns : sums, ",",
+                         b ? sums : columns, "]) {transpose_a=", a ? "true" : "false", ", transpose_b=",
+                         b ? "true" : "false", "}; %3: ", dtype, "[", stack, rows, ",", columns, "] = ReLU(%2)"),
+                     seed);
+    if (HasFailure()) return;
+  }
+}
+
 }  // namespace
 }  // namespace partita::test
