@@ -51,11 +51,17 @@ bool lies_by_columns(const TensorDesc& tensor) {
 /// Less than this much along an axis, and a copy costs more than it saves.
 constexpr int64_t kWorthCopy = 256;
 
+/// Larger matrices (the projection to a vocabulary) are not held twice.
+bool has_room_for_copy(const TensorDesc& tensor) {
+  constexpr size_t kMostBytes = size_t{1} << 28;
+  return bytes_for(tensor.dtype, elements(tensor.dims)) <= kMostBytes;
+}
+
 /// A matrix that lies by columns is turned by the primitive piece by piece where tiles (AMX) multiply, which takes
 /// longer than turning all of it before.
 bool is_turned_before(const MatmulViews& v) {
   return v.a.dtype == Dtype::bf16 && has_isa(dnnl::cpu_isa::avx512_core_amx) && lies_by_columns(v.a) &&
-         is_single(v.dst) && v.dst.dims.back() >= kWorthCopy;
+         is_single(v.dst) && v.dst.dims.back() >= kWorthCopy && has_room_for_copy(v.a);
 }
 
 /// One matrix that many rows are multiplied with is brought into the primitive's order for each execution: where it
@@ -64,7 +70,8 @@ bool is_packed_each_time(const MatmulViews& v) {
   constexpr int64_t kManyRows = 768;
   const int64_t columns = v.dst.dims.back(), rows = elements(v.dst.dims) / std::max<int64_t>(columns, 1);
   return (v.b.dtype == Dtype::f32 || v.b.dtype == Dtype::bf16) && v.a.dtype == v.b.dtype && is_single(v.b) &&
-         !lies_by_columns(v.b) && rows >= kManyRows && columns >= kWorthCopy && v.a.dims.back() >= kWorthCopy;
+         !lies_by_columns(v.b) && rows >= kManyRows && columns >= kWorthCopy && v.a.dims.back() >= kWorthCopy &&
+         has_room_for_copy(v.b);
 }
 
 /// A fault of oneDNN 3.7's brgemm kernel with AMX, found by the differential tests: it reads something else of an
