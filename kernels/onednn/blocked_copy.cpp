@@ -28,8 +28,7 @@ bool is_whole(const memory::desc& desc) {
 /// Blocks of 16-bit elements in which two of one axis lie beside each other for every one of another axis, as products
 /// of pairs want them. Generated code makes them of rows along that other axis; in all other orders it moves elements
 /// one by one, up to ten times slower than a reorder.
-bool interleaves_columns(const memory::desc& from, const memory::desc& to) {
-  const memory::desc& blocked = from.get_inner_nblks() > 0 ? from : to;
+bool interleaves_columns(const memory::desc& from, const memory::desc& blocked) {
   const memory::dims sizes = blocked.get_inner_blks(), axes = blocked.get_inner_idxs();
   if (sizes.size() < 2 || sizes.back() != 2 || memory::data_type_size(from.get_data_type()) != 2) return false;
   return from.get_inner_nblks() > 0 || from.get_strides()[static_cast<size_t>(axes[axes.size() - 2])] != 1;
@@ -66,8 +65,8 @@ std::optional<Run> blocked_copy(const memory::desc& from, const memory::desc& to
   if (target.isa == Isa::any || !dtype) return {};
   if (from.get_data_type() != to.get_data_type() || !is_whole(from) || !is_whole(to)) return {};
   if (from.get_inner_nblks() > 0 && to.get_inner_nblks() > 0) return {};
-  if (interleaves_columns(from, to)) return {};
   const memory::desc& blocked = from.get_inner_nblks() > 0 ? from : to;
+  if (interleaves_columns(from, blocked)) return {};
   if (from.get_ndims() + blocked.get_inner_nblks() > kMaxRank) return {};
   const Problem loop = copy_loop(cut(*dtype, from, blocked), cut(*dtype, to, blocked));
   if (elements(loop.out[0].dims) == 0) return {};

@@ -39,7 +39,7 @@ TensorDesc usual(const TensorDesc& tensor) {
   return made;
 }
 
-bool is_single(const TensorDesc& tensor) {
+bool is_one_matrix(const TensorDesc& tensor) {
   return std::all_of(tensor.dims.begin(), tensor.dims.end() - 2, [](int64_t extent) { return extent == 1; });
 }
 
@@ -61,7 +61,7 @@ bool has_room_for_copy(const TensorDesc& tensor) {
 /// longer than turning all of it before.
 bool is_turned_before(const MatmulViews& v) {
   return v.a.dtype == Dtype::bf16 && has_isa(dnnl::cpu_isa::avx512_core_amx) && lies_by_columns(v.a) &&
-         is_single(v.dst) && v.dst.dims.back() >= kWorthCopy && has_room_for_copy(v.a);
+         is_one_matrix(v.dst) && v.dst.dims.back() >= kWorthCopy && has_room_for_copy(v.a);
 }
 
 /// One matrix that many rows are multiplied with is brought into the primitive's order for each execution: where it
@@ -69,7 +69,7 @@ bool is_turned_before(const MatmulViews& v) {
 bool is_packed_each_time(const MatmulViews& v) {
   constexpr int64_t kManyRows = 768;
   const int64_t columns = v.dst.dims.back(), rows = elements(v.dst.dims) / std::max<int64_t>(columns, 1);
-  return (v.b.dtype == Dtype::f32 || v.b.dtype == Dtype::bf16) && v.a.dtype == v.b.dtype && is_single(v.b) &&
+  return (v.b.dtype == Dtype::f32 || v.b.dtype == Dtype::bf16) && v.a.dtype == v.b.dtype && is_one_matrix(v.b) &&
          !lies_by_columns(v.b) && rows >= kManyRows && columns >= kWorthCopy && v.a.dims.back() >= kWorthCopy &&
          has_room_for_copy(v.b);
 }

@@ -198,26 +198,24 @@ std::map<uint64_t, Dims> strides_behind_a_gradient(const std::string& next) {
       "%4 = ReLUBackward(%3: f32[2,4,6,6], %2); " +
       next);
 }
-const std::string kNormalized =
-    "= BatchNormTrainingBackward(%SRC, %4, %12: f32[4], %13: f32[4], %14: f32[4]) {epsilon=0.001, data_format=NCX}";
 
-std::string normalized_beside(const std::string& src) {
-  std::string text = kNormalized;
-  return text.replace(text.find("%SRC"), 4, src);
+std::string normalized_beside(const char* src) {
+  return str("%5, %6, %7 = BatchNormTrainingBackward(", src,
+             ", %4, %12: f32[4], %13: f32[4], %14: f32[4]) {epsilon=0.001, data_format=NCX}");
 }
 
 TEST(specialize, lays_gradients_beside_a_row_major_source_of_a_batch_norm_alike) {
-  const auto strides = strides_behind_a_gradient("%5, %6, %7 " + normalized_beside("%8: f32[2,4,6,6]"));
+  const auto strides = strides_behind_a_gradient(normalized_beside("%8: f32[2,4,6,6]"));
   for (uint64_t id : {2, 4, 5}) EXPECT_EQ(strides.at(id), kRowMajor) << id;
 }
 
 TEST(specialize, lays_gradients_of_batch_norms_channels_last_elsewhere) {
-  const auto made = strides_behind_a_gradient("%8 = Square(%4); %5, %6, %7 " + normalized_beside("%8"));
+  const auto made = strides_behind_a_gradient("%8 = Square(%4); " + normalized_beside("%8"));
   for (uint64_t id : {2, 4, 5}) EXPECT_EQ(made.at(id), kChannelsLast) << "its source is made here: " << id;
   const auto other = strides_behind_a_gradient("%5 = Multiply(%8: f32[2,4,6,6], %4)");
   for (uint64_t id : {2, 4, 5}) EXPECT_EQ(other.at(id), kChannelsLast) << "no batch norm: " << id;
   const auto read = strides_behind_a_gradient(
-      "%5, %6, %7 " + normalized_beside("%8: f32[2,4,6,6]") +
+      normalized_beside("%8: f32[2,4,6,6]") +
       "; %10 = Convolution(%4, %11: f32[3,4,3,3]) {strides=[1,1], pads_begin=[1,1], pads_end=[1,1], "
       "dilations=[1,1], data_format=NCX, weights_format=OIX}");
   for (uint64_t id : {2, 4}) EXPECT_EQ(read.at(id), kChannelsLast) << "a convolution reads it: " << id;
