@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the processor can do, lowered by PARTITA_MAX_ISA.
+// What the processor can do. PARTITA_MAX_ISA lowers machine_isa() and nothing else here.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,11 @@ namespace partita {
 enum class Isa : uint8_t { any, avx2, avx512 };
 
 std::string_view name_of(Isa isa);
-/// The best the machine has: avx2 means AVX2+FMA+F16C, avx512 means F, BW, DQ and VL beside it.
+/// The best the machine has that PARTITA_MAX_ISA allows: avx2 means AVX2+FMA+F16C, avx512 means F, BW, DQ and VL beside
+/// it.
 Isa machine_isa();
-/// Whether the machine has AVX512_BF16, which rounds f32 to bf16 in one instruction (denormals become zero).
+/// Whether the machine has AVX512_BF16, which rounds f32 to bf16 in one instruction (denormals become zero). For code
+/// that machine_isa() lets use AVX-512.
 bool converts_to_bf16();
 /// Whether the processor's own prefetching reads a stream at memory's speed where nothing is written meanwhile, or much
 /// computed, so that lines fetched by instructions only hold it up: AMD's, by measurement.
