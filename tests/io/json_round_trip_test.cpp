@@ -7,11 +7,11 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <random>
 
 #include "partita/json.hpp"
 #include "src/base/text.hpp"
 #include "tests/io/softmax_json.hpp"
+#include "tests/support/random.hpp"
 
 #ifndef PARTITA_SOURCE_DIR
 #define PARTITA_SOURCE_DIR "."
@@ -22,7 +22,7 @@ namespace {
 
 class RandomGraph {
  public:
-  explicit RandomGraph(unsigned seed) : random_(seed) {}
+  explicit RandomGraph(uint64_t seed) : random_(seed) {}
 
   graph make() {
     graph g(pick(2) ? EngineKind::cpu : EngineKind::any);
@@ -36,7 +36,8 @@ class RandomGraph {
   }
 
  private:
-  int pick(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
+  int pick(int n) { return static_cast<int>(random_.whole(0, n - 1)); }
+  uint32_t bits() { return static_cast<uint32_t>(random_.whole(0, UINT32_MAX)); }
   /// Now and then beyond int64.
   uint64_t id() { return pick(8) ? static_cast<uint64_t>(pick(20)) : ~uint64_t{0} - static_cast<uint64_t>(pick(9)); }
 
@@ -50,7 +51,7 @@ class RandomGraph {
   logical_tensor tensor() {
     logical_tensor t(id(), static_cast<Dtype>(pick(13)), static_cast<Layout>(pick(4)));
     t.property = static_cast<Property>(pick(4));
-    if (t.layout == Layout::opaque) t.layout_id = static_cast<uint64_t>(random_()) << 32 | random_();
+    if (t.layout == Layout::opaque) t.layout_id = static_cast<uint64_t>(bits()) << 32 | bits();
     if (pick(6) == 0 && t.property != Property::host_scalar) return t;
     t.rank_known = true;
     if (t.property == Property::host_scalar) {
@@ -79,7 +80,7 @@ class RandomGraph {
   float any_float() {
     const float special[] = {0.0f, -0.0f, INFINITY, -INFINITY, 1e-45f, 3.4028235e38f, 1e-5f, 0.1f};
     if (pick(4) == 0) return special[pick(8)];
-    const float f = std::bit_cast<float>(static_cast<uint32_t>(random_()));
+    const float f = std::bit_cast<float>(bits());
     return std::isnan(f) ? 1.5f : f;  // NaN is not equal to itself
   }
 
@@ -116,7 +117,7 @@ class RandomGraph {
     return o;
   }
 
-  std::mt19937 random_;
+  test::Random random_;
   uint64_t next_op_ = 0;
 };
 
@@ -132,7 +133,7 @@ void expect_same_after_round_trip(const graph& g) {
 }
 
 TEST(json_round_trip, random_graphs_come_back_equal) {
-  for (unsigned seed = 0; seed < 300; ++seed) {
+  for (uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     expect_same_after_round_trip(RandomGraph(seed).make());
     if (testing::Test::HasFailure()) return;

@@ -4,11 +4,11 @@
 
 #include <cmath>
 #include <functional>
-#include <random>
 
 #include "src/ir/verify_op.hpp"
 #include "tests/support/activations.hpp"
 #include "tests/support/op_text.hpp"
+#include "tests/support/random.hpp"
 
 namespace partita::test {
 namespace {
@@ -17,75 +17,46 @@ double log1p_exp(double x) { return x > 30 ? x : std::log1p(std::exp(x)); }
 
 double evaluate(const Instr& i, double a, double b, double c) {
   switch (i.op) {
-    case ExprOp::constant:
-      return i.value;
+    case ExprOp::constant: return i.value;
     case ExprOp::add:
-    case ExprOp::add_s32:
-      return a + b;
+    case ExprOp::add_s32: return a + b;
     case ExprOp::sub:
-    case ExprOp::sub_s32:
-      return a - b;
+    case ExprOp::sub_s32: return a - b;
     case ExprOp::mul:
-    case ExprOp::mul_s32:
-      return a * b;
-    case ExprOp::div:
-      return a / b;
+    case ExprOp::mul_s32: return a * b;
+    case ExprOp::div: return a / b;
     case ExprOp::max:
-    case ExprOp::max_s32:
-      return std::isnan(a) ? a : std::isnan(b) ? b : std::max(a, b);
+    case ExprOp::max_s32: return std::isnan(a) ? a : std::isnan(b) ? b : std::max(a, b);
     case ExprOp::min:
-    case ExprOp::min_s32:
-      return std::isnan(a) ? a : std::isnan(b) ? b : std::min(a, b);
-    case ExprOp::neg:
-      return -a;
-    case ExprOp::abs:
-      return std::fabs(a);
-    case ExprOp::square:
-      return a * a;
-    case ExprOp::sqrt:
-      return std::sqrt(a);
-    case ExprOp::reciprocal:
-      return 1 / a;
-    case ExprOp::exp:
-      return std::exp(a);
-    case ExprOp::log:
-      return std::log(a);
-    case ExprOp::tanh:
-      return std::tanh(a);
-    case ExprOp::erf:
-      return std::erf(a);
-    case ExprOp::round:
-      return std::nearbyint(a);
-    case ExprOp::floor:
-      return std::floor(a);
-    case ExprOp::sigmoid:
-      return 1 / (1 + std::exp(-a));
-    case ExprOp::softplus:
-      return log1p_exp(a);
+    case ExprOp::min_s32: return std::isnan(a) ? a : std::isnan(b) ? b : std::min(a, b);
+    case ExprOp::neg: return -a;
+    case ExprOp::abs: return std::fabs(a);
+    case ExprOp::square: return a * a;
+    case ExprOp::sqrt: return std::sqrt(a);
+    case ExprOp::reciprocal: return 1 / a;
+    case ExprOp::exp: return std::exp(a);
+    case ExprOp::log: return std::log(a);
+    case ExprOp::tanh: return std::tanh(a);
+    case ExprOp::erf: return std::erf(a);
+    case ExprOp::round: return std::nearbyint(a);
+    case ExprOp::floor: return std::floor(a);
+    case ExprOp::sigmoid: return 1 / (1 + std::exp(-a));
+    case ExprOp::softplus: return log1p_exp(a);
     case ExprOp::expm1:
     case ExprOp::gelu_erf:
     case ExprOp::gelu_tanh:
     case ExprOp::mish:
     case ExprOp::gelu_erf_slope:
     case ExprOp::gelu_tanh_slope:
-    case ExprOp::mish_slope:
-      return static_cast<double>(activation(i.op, static_cast<long double>(a)));
-    case ExprOp::pow:
-      return std::pow(a, b);
+    case ExprOp::mish_slope: return static_cast<double>(activation(i.op, static_cast<long double>(a)));
+    case ExprOp::pow: return std::pow(a, b);
     case ExprOp::ge:
-    case ExprOp::ge_s32:
-      return a >= b;
-    case ExprOp::gt:
-      return a > b;
-    case ExprOp::eq:
-      return a == b;
-    case ExprOp::select:
-      return a != 0 ? b : c;
-    case ExprOp::index_s32:
-      return 10 + i.imm;
-    default:
-      ADD_FAILURE() << "unexpected instruction " << name_of(i.op);
-      return 0;
+    case ExprOp::ge_s32: return a >= b;
+    case ExprOp::gt: return a > b;
+    case ExprOp::eq: return a == b;
+    case ExprOp::select: return a != 0 ? b : c;
+    case ExprOp::index_s32: return 10 + i.imm;
+    default: ADD_FAILURE() << "unexpected instruction " << name_of(i.op); return 0;
   }
 }
 
@@ -153,14 +124,12 @@ const std::vector<Unary>& unary_operators() {
 }
 
 TEST(expressions, of_unary_operators_compute_their_definition) {
-  const unsigned seed = 1;
-  std::mt19937 random(seed);
+  Random random(1);
   for (const Unary& u : unary_operators()) {
-    std::uniform_real_distribution<double> places(u.low, 4);
     for (int n = 0; n < 50; ++n) {
-      const double x = places(random);
+      const double x = random.real(u.low, 4);
       EXPECT_NEAR(value(u.kind, u.attrs, {x}), u.definition(x), 1e-6)
-          << name_of(u.kind) << " at " << x << ", seed " << seed;
+          << name_of(u.kind) << " at " << x << ", seed " << random.seed();
     }
   }
 }
@@ -195,7 +164,7 @@ constexpr Gradient kGradients[] = {
     {OpKind::Tanh, OpKind::TanhBackward, true},
 };
 
-void expect_gradient(const Gradient& g, const Unary& u, double x, unsigned seed) {
+void expect_gradient(const Gradient& g, const Unary& u, double x, uint64_t seed) {
   const double h = 1e-5, dy = 0.75;
   const double slope = (u.definition(x + h) - u.definition(x - h)) / (2 * h);
   const double second = (u.definition(x + h) - 2 * u.definition(x) + u.definition(x - h)) / h;
@@ -211,13 +180,11 @@ void expect_gradient(const Gradient& g, const Unary& u, double x, unsigned seed)
 }
 
 TEST(expressions, of_gradients_are_the_derivatives) {
-  const unsigned seed = 2;
-  std::mt19937 random(seed);
+  Random random(2);
   for (const Gradient& g : kGradients) {
     for (const Unary& u : unary_operators()) {
       if (u.kind != g.forward) continue;
-      std::uniform_real_distribution<double> places(u.low, 4);
-      for (int n = 0; n < 50; ++n) expect_gradient(g, u, places(random), seed);
+      for (int n = 0; n < 50; ++n) expect_gradient(g, u, random.real(u.low, 4), random.seed());
     }
   }
 }

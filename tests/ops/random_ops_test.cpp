@@ -3,42 +3,39 @@
 // when they are given back.
 #include <gtest/gtest.h>
 
-#include <random>
-
 #include "src/ir/shape_context.hpp"
 #include "src/ir/verify_op.hpp"
 #include "tests/support/op_text.hpp"
+#include "tests/support/random.hpp"
 
 namespace partita::test {
 namespace {
 
 class RandomOps {
  public:
-  explicit RandomOps(unsigned seed) : engine_(seed) {}
+  explicit RandomOps(uint64_t seed) : random_(seed) {}
 
   op next() {
-    const OpDef& def = *all_ops()[static_cast<size_t>(whole(0, kOpKinds - 1))];
+    const OpDef& def = *all_ops()[static_cast<size_t>(random_.whole(0, kOpKinds - 1))];
     op o(1, def.kind);
-    like_ = dims(static_cast<int>(whole(0, 5)));
+    like_ = dims(static_cast<int>(random_.whole(0, 5)));
     for (const PortDef& port : def.inputs) {
-      if (port.arity != Arity::optional || coin()) o.add_input(tensor(def, port));
+      if (port.arity != Arity::optional || random_.coin()) o.add_input(tensor(def, port));
     }
     for (const PortDef& port : def.outputs) {
-      if (port.arity == Arity::optional && coin()) break;
-      o.add_output(coin() ? tensor(def, port) : logical_tensor(1, type(def, port)));
+      if (port.arity == Arity::optional && random_.coin()) break;
+      o.add_output(random_.coin() ? tensor(def, port) : logical_tensor(1, type(def, port)));
     }
     for (const AttrDef& attr : def.attrs) {
-      if (attr.need == Need::required || coin()) o.set_attr(attr.key, value(attr));
+      if (attr.need == Need::required || random_.coin()) o.set_attr(attr.key, value(attr));
     }
     return o;
   }
 
  private:
-  int64_t whole(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(engine_); }
-  bool coin() { return whole(0, 1) == 1; }
   int64_t number() {
     constexpr int64_t kOdd[] = {-1, 0, 1 << 16, int64_t{1} << 40, std::numeric_limits<int64_t>::max(), -7};
-    return whole(0, 19) == 0 ? kOdd[whole(0, 5)] : whole(0, 4);
+    return random_.whole(0, 19) == 0 ? kOdd[random_.whole(0, 5)] : random_.whole(0, 4);
   }
   int64_t dim() { return std::max<int64_t>(0, number()); }
   Dims dims(int rank) {
@@ -55,34 +52,29 @@ class RandomOps {
   }
   /// Often of one shape for all ports, often a vector, else anything.
   logical_tensor tensor(const OpDef& def, const PortDef& port) {
-    const int64_t choice = whole(0, 3);
-    Dims d = choice < 2 ? like_ : choice == 2 ? dims(1) : dims(static_cast<int>(whole(0, 5)));
+    const int64_t choice = random_.whole(0, 3);
+    Dims d = choice < 2 ? like_ : choice == 2 ? dims(1) : dims(static_cast<int>(random_.whole(0, 5)));
     if (choice == 2 && !like_.empty()) d[0] = like_.back();
     return logical_tensor(1, type(def, port), d);
   }
   AttrValue value(const AttrDef& attr) {
-    const auto count = static_cast<size_t>(whole(0, 5) ? std::max(like_.size() - 2, 0) : whole(0, 13));
+    const auto count = static_cast<size_t>(random_.whole(0, 5) ? std::max(like_.size() - 2, 0) : random_.whole(0, 13));
     switch (attr.type) {
-      case AttrType::boolean:
-        return coin();
-      case AttrType::s64:
-        return number();
-      case AttrType::f32:
-        return static_cast<float>(number());
-      case AttrType::string:
-        return std::string(attr.allowed[static_cast<size_t>(whole(0, 1))]);
+      case AttrType::boolean: return random_.coin();
+      case AttrType::s64: return number();
+      case AttrType::f32: return static_cast<float>(number());
+      case AttrType::string: return std::string(attr.allowed[static_cast<size_t>(random_.whole(0, 1))]);
       case AttrType::s64s: {
         Ints list(count);
         for (int64_t& entry : list) entry = number();
         return list;
       }
-      case AttrType::f32s:
-        return Floats(count, static_cast<float>(number()));
+      case AttrType::f32s: return Floats(count, static_cast<float>(number()));
     }
     return {};
   }
 
-  std::mt19937_64 engine_;
+  Random random_;
   Dims like_;
 };
 
@@ -114,7 +106,7 @@ bool check(const op& o) {
 }
 
 TEST(random_operators, are_refused_or_have_stable_shapes) {
-  const unsigned seed = 20261121;
+  const uint64_t seed = 20261121;
   RandomOps random(seed);
   int accepted = 0;
   for (int n = 0; n < 20000; ++n) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <initializer_list>
 #include <iterator>
 #include <random>
@@ -12,16 +13,23 @@
 
 namespace partita::test {
 
+/// What PARTITA_TEST_SEED adds to every seed; 0 where it is not set.
+inline uint64_t seed_shift() {
+  const char* text = std::getenv("PARTITA_TEST_SEED");
+  return text ? std::strtoull(text, nullptr, 0) : 0;
+}
+
 /// Numbers from a seed, which is part of every failure message, or from the bytes of a fuzzer.
 class Random {
  public:
-  explicit Random(uint64_t seed) : seed_(seed), engine_(seed) {}
+  explicit Random(uint64_t seed) : seed_(seed), engine_(seed + seed_shift()) {}
   /// Whole numbers are read from the bytes as long as there are some, so that changing a byte changes one decision.
   /// Two bytes are the seed of everything else. The bytes must outlive this.
   explicit Random(std::span<const uint8_t> bytes) : bytes_(bytes) {
     seed_ = read(2);
     engine_.seed(seed_);
   }
+  /// As it was given: with the same PARTITA_TEST_SEED it gives the same numbers.
   uint64_t seed() const { return seed_; }
   int64_t whole(int64_t low, int64_t high) {
     if (bytes_.empty()) return std::uniform_int_distribution<int64_t>(low, high)(engine_);

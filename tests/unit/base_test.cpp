@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
-#include <random>
 #include <set>
 #include <string>
 
@@ -16,16 +15,16 @@
 #include "src/base/env.hpp"
 #include "src/base/hash.hpp"
 #include "src/base/text.hpp"
+#include "tests/support/random.hpp"
 
 namespace partita {
 namespace {
 
 TEST(text, a_float_reads_back_as_itself) {
-  const unsigned seed = 7;
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
-  std::mt19937 random(seed);
+  test::Random random(7);
+  SCOPED_TRACE(testing::Message() << "seed " << random.seed());
   for (int i = 0; i < 20000; ++i) {
-    const float value = std::bit_cast<float>(static_cast<uint32_t>(random()));
+    const float value = std::bit_cast<float>(static_cast<uint32_t>(random.whole(0, UINT32_MAX)));
     if (!std::isfinite(value)) continue;
     const std::string text = text_of(value);
     ASSERT_EQ(std::bit_cast<uint32_t>(std::strtof(text.c_str(), nullptr)), std::bit_cast<uint32_t>(value)) << text;

@@ -9,8 +9,9 @@
 #include <cstring>
 #include <limits>
 #include <map>
-#include <random>
 #include <vector>
+
+#include "tests/support/random.hpp"
 
 namespace partita {
 namespace {
@@ -132,15 +133,14 @@ TEST(dtype, what_is_too_large_becomes_infinite_or_the_largest_e4m3) {
 }
 
 TEST(dtype, single_conversions_and_rows_agree_on_random_bits) {
-  const unsigned seed = 20;
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
-  std::mt19937 random(seed);
+  test::Random random(20);
+  SCOPED_TRACE(testing::Message() << "seed " << random.seed());
   for (Dtype dtype : {Dtype::f16, Dtype::bf16, Dtype::f8_e5m2, Dtype::f8_e4m3, Dtype::s8, Dtype::u8, Dtype::s32,
                       Dtype::s64, Dtype::f64, Dtype::boolean, Dtype::s4, Dtype::u4, Dtype::f32}) {
     std::vector<float> values(4001);
     for (float& v : values) {
-      v = random() % 2 ? std::bit_cast<float>(static_cast<uint32_t>(random()))
-                       : static_cast<float>(static_cast<int32_t>(random() % 1200) - 600) / 4.0f;
+      v = random.coin() ? std::bit_cast<float>(static_cast<uint32_t>(random.whole(0, UINT32_MAX)))
+                        : static_cast<float>(random.whole(-600, 599)) / 4.0f;
     }
     std::vector<std::byte> by_row(values.size() * 8), by_element(values.size() * 8);
     const auto n = static_cast<int64_t>(values.size());

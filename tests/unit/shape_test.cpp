@@ -4,12 +4,12 @@
 
 #include <gtest/gtest.h>
 
-#include <random>
 #include <set>
 
 #include "partita/logical_tensor.hpp"
 #include "src/base/addressable.hpp"
 #include "src/base/shared_place.hpp"
+#include "tests/support/random.hpp"
 
 namespace partita {
 namespace {
@@ -160,8 +160,9 @@ bool shares_by_enumeration(const Dims& dims, const Dims& strides) {
 }
 
 TEST(shape, shared_places_are_those_of_enumeration) {
-  std::mt19937_64 random(7);
-  const auto number = [&](int64_t below) { return static_cast<int64_t>(random() % static_cast<uint64_t>(below)); };
+  test::Random random(7);
+  SCOPED_TRACE(testing::Message() << "seed " << random.seed());
+  const auto number = [&](int64_t below) { return random.whole(0, below - 1); };
   int found = 0;
   for (int round = 0; round < 3000; ++round) {
     Dims dims, strides;

@@ -83,7 +83,7 @@ std::string difference(const Case& c, Dtype dtype, Random& random) {
 }
 
 TEST(infiniop_pooling, is_what_the_definition_says) {
-  Random random(std::random_device{}());
+  Random random(11);
   for (int round = 0; round < 60; ++round) {
     const Case c = random_case(random);
     const Dtype dtype = random.pick({Dtype::f32, Dtype::f32, Dtype::f16, Dtype::bf16});
