@@ -14,7 +14,7 @@
 #include "src/base/text.hpp"
 #include "src/base/threads.hpp"
 #include "tests/support/kernel_run.hpp"
-#include "tests/support/random_windows.hpp"
+#include "tests/support/pool_case.hpp"
 
 namespace partita::test {
 namespace {
@@ -29,13 +29,7 @@ bool add_axis(Random& random, Geometry& g, int64_t longest, bool dilated, bool r
   const int64_t begin = random.whole(0, 2), end = random.whole(0, 2);
   const int64_t room = wide + begin + end - (kernel - 1) * dilation - 1;
   if (room < 0) return false;
-  g.wide.push_back(wide);
-  g.narrow.push_back((round_up ? (room + stride - 1) / stride : room / stride) + 1);
-  g.kernel.push_back(kernel);
-  g.strides.push_back(stride);
-  g.dilations.push_back(dilation);
-  g.pads_begin.push_back(begin);
-  g.pads_end.push_back(end);
+  g.add({wide, (round_up ? (room + stride - 1) / stride : room / stride) + 1, kernel, stride, dilation, begin, end});
   return true;
 }
 
@@ -95,25 +89,16 @@ void random_expressions(Problem& p, bool channel_last, Random& random) {
   }
 }
 
-Problem pool_problem(const Geometry& g, bool maximum, bool channel_last, bool exclude_pad, Dtype dtype, int64_t batch,
-                     int64_t channels) {
-  Problem p = maximum ? problem_for(StepKind::max_pool_backward, OpKind::MaxPoolBackward)
-                      : problem_for(StepKind::pool_backward, OpKind::AvgPoolBackward);
-  p.attrs = window_attrs(g, channel_last);
-  p.attrs.set(Attr::kernel, g.kernel);
-  if (!maximum) p.attrs.set(Attr::exclude_pad, exclude_pad);
-  const TensorDesc wide = dense_desc(dtype, activation_dims(batch, channels, g.wide, channel_last));
-  const TensorDesc narrow = dense_desc(dtype, activation_dims(batch, channels, g.narrow, channel_last));
-  p.in = maximum ? std::vector{wide, narrow} : std::vector{narrow};
-  p.out = {wide};
-  return p;
-}
-
 Problem random_pool(Random& random) {
   const bool maximum = random.coin(), channel_last = random.coin();
   const int64_t channels = random.pick<int64_t>({1, 3, 8, 16, 21, 40, 67});
-  Problem p = pool_problem(pool_windows(random, maximum), maximum, channel_last, random.coin(),
-                           random.pick({Dtype::f32, Dtype::bf16, Dtype::f16}), random.whole(1, 2), channels);
+  Problem p = pool_problem({.op = pool_gradient(maximum),
+                            .windows = pool_windows(random, maximum),
+                            .channel_last = channel_last,
+                            .dtype = random.pick({Dtype::f32, Dtype::bf16, Dtype::f16}),
+                            .batch = random.whole(1, 2),
+                            .channels = channels,
+                            .exclude_pad = random.coin()});
   random_expressions(p, channel_last, random);
   return p;
 }
@@ -170,9 +155,13 @@ TEST(jit_pool_backward, agrees_with_the_reference) {
     for (uint64_t seed = 1; seed <= 60; ++seed) {
       Random random(seed);
       const bool maximum = random.coin();
-      const Problem p =
-          pool_problem(pool_windows(random, maximum), maximum, random.coin(), random.coin(),
-                       random.pick({Dtype::f32, Dtype::bf16, Dtype::f16}), random.whole(1, 2), random.whole(1, 20));
+      const Problem p = pool_problem({.op = pool_gradient(maximum),
+                                      .windows = pool_windows(random, maximum),
+                                      .channel_last = random.coin(),
+                                      .dtype = random.pick({Dtype::f32, Dtype::bf16, Dtype::f16}),
+                                      .batch = random.whole(1, 2),
+                                      .channels = random.whole(1, 20),
+                                      .exclude_pad = random.coin()});
       expect_rows_agree(p, random, {.tolerance_factor = 2, .at_least = 2, .target = {.isa = isa, .threads = 2}});
       if (HasFailure()) return;
     }
@@ -215,8 +204,14 @@ TEST(jit_pool_backward, both_data_formats_give_the_same_values) {
       const bool maximum = random.coin(), exclude = random.coin();
       const Geometry g = pool_windows(random, maximum);
       const int64_t batch = random.whole(1, 2), channels = random.whole(1, 20);
-      const Problem first = pool_problem(g, maximum, false, exclude, Dtype::f32, batch, channels);
-      const Problem last = pool_problem(g, maximum, true, exclude, Dtype::f32, batch, channels);
+      const Problem first = pool_problem(
+          {.op = pool_gradient(maximum), .windows = g, .batch = batch, .channels = channels, .exclude_pad = exclude});
+      const Problem last = pool_problem({.op = pool_gradient(maximum),
+                                         .windows = g,
+                                         .channel_last = true,
+                                         .batch = batch,
+                                         .channels = channels,
+                                         .exclude_pad = exclude});
       SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(first)));
       const auto each = [&](const TensorDesc& desc, auto visit) {
         for (int64_t n = 0; n < batch; ++n)
@@ -246,8 +241,11 @@ TEST(jit_pool_backward, the_first_maximum_wins_and_nan_counts_as_maximum) {
     for (uint64_t seed = 1; seed <= 240; ++seed) {
       Random random(seed);
       const Dtype dtype = random.pick({Dtype::f32, Dtype::bf16, Dtype::f16});
-      const Problem p = pool_problem(pool_windows(random, true), true, random.coin(), false, dtype, 1,
-                                     random.pick<int64_t>({1, 5, 16, 40}));
+      const Problem p = pool_problem({.op = OpKind::MaxPoolBackward,
+                                      .windows = pool_windows(random, true),
+                                      .channel_last = random.coin(),
+                                      .dtype = dtype,
+                                      .channels = random.pick<int64_t>({1, 5, 16, 40})});
       SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
       auto in = random_inputs(p, random);
       const double odd = random.pick({kNan, -kNan, kInf, 0.5});
@@ -283,7 +281,8 @@ TEST(jit_pool_backward, maxima_over_planes_are_found_at_borders_and_among_equal_
                        .pads_begin = {1, left},
                        .pads_end = {1, right},
                        .leftover = {0, 0}};
-      const Problem p = pool_problem(g, true, /*channel_last=*/false, false, dtype, 2, 8);
+      const Problem p =
+          pool_problem({.op = OpKind::MaxPoolBackward, .windows = g, .dtype = dtype, .batch = 2, .channels = 8});
       SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
       auto in = random_inputs(p, random);
       const double odd = random.pick({kNan, -kNan, kInf, 0.5});
@@ -310,11 +309,19 @@ TEST(jit_pool_backward, refuses_what_it_cannot_walk) {
              .pads_end = {0, 0},
              .leftover = {0, 0}};
   for (const bool channel_last : {false, true}) {
-    Problem p = pool_problem(g, false, channel_last, false, Dtype::f32, 1, 4);
+    Problem p = pool_problem({.op = OpKind::AvgPoolBackward,
+                              .windows = g,
+                              .channel_last = channel_last,
+                              .channels = 4,
+                              .exclude_pad = false});
     EXPECT_EQ(jit::refuse_pool_backward(p, {}), nullptr);
     p.out[0].strides.back() = 2;
     EXPECT_NE(jit::refuse_pool_backward(p, {}), nullptr);
-    p = pool_problem(g, false, channel_last, false, Dtype::f32, 1, 4);
+    p = pool_problem({.op = OpKind::AvgPoolBackward,
+                      .windows = g,
+                      .channel_last = channel_last,
+                      .channels = 4,
+                      .exclude_pad = false});
     ExprBuilder b(p.back);
     b.store(0, b.add(b.skeleton(), b.apply(ExprOp::to_f32, b.index(1))));
     EXPECT_STREQ(jit::refuse_pool_backward(p, {}), "an expression reads coordinates");
@@ -330,7 +337,7 @@ TEST(jit_pool_backward, refuses_windows_apart_over_a_source_one_cell_wide) {
                    .pads_begin = {0, 1},
                    .pads_end = {0, 1},
                    .leftover = {0, 0}};
-  Problem p = pool_problem(g, false, /*channel_last=*/false, false, Dtype::f32, 1, 4);
+  Problem p = pool_problem({.op = OpKind::AvgPoolBackward, .windows = g, .channels = 4, .exclude_pad = false});
   EXPECT_EQ(jit::refuse_pool_backward(p, {}), nullptr);
   TensorDesc& diff_dst = p.in[static_cast<size_t>(front_port(p.step))];
   for (int64_t& stride : diff_dst.strides) stride *= 2;

@@ -14,12 +14,10 @@
 #include "src/base/threads.hpp"
 #include "tests/support/kernel_run.hpp"
 #include "tests/support/large_results.hpp"
-#include "tests/support/random_windows.hpp"
+#include "tests/support/pool_case.hpp"
 
 namespace partita::test {
 namespace {
-
-using List = std::vector<int64_t>;
 
 /// Rows of generated code that an instruction set allows, and the interpreter.
 int rows_under(Isa isa) { return !PARTITA_JIT ? 1 : isa == Isa::avx512 ? 3 : 2; }
@@ -31,20 +29,13 @@ struct Shape {
 };
 
 Problem pool_over(const Shape& shape, const Geometry& g) {
-  Problem p = problem_for(StepKind::pool_forward, shape.maximum ? OpKind::MaxPool : OpKind::AvgPool);
-  p.attrs = window_attrs(g, shape.channel_last);
-  p.attrs.set(Attr::kernel, g.kernel);
-  if (!shape.maximum) p.attrs.set(Attr::exclude_pad, shape.exclude_pad);
-  p.in = {dense_desc(shape.dtype, activation_dims(shape.batch, shape.channels, g.wide, shape.channel_last))};
-  p.out = {dense_desc(shape.dtype, activation_dims(shape.batch, shape.channels, g.narrow, shape.channel_last))};
-  return p;
-}
-
-Geometry geometry(const List& wide, const List& kernel, const List& strides, const List& pads, const List& dilations) {
-  Geometry g{wide, {}, kernel, strides, dilations, pads, pads, {}};
-  for (size_t i = 0; i < wide.size(); ++i)
-    g.narrow.push_back((wide[i] + 2 * pads[i] - (kernel[i] - 1) * dilations[i] - 1) / strides[i] + 1);
-  return g;
+  return pool_problem({.op = shape.maximum ? OpKind::MaxPool : OpKind::AvgPool,
+                       .windows = g,
+                       .channel_last = shape.channel_last,
+                       .dtype = shape.dtype,
+                       .batch = shape.batch,
+                       .channels = shape.channels,
+                       .exclude_pad = shape.exclude_pad});
 }
 
 Shape random_shape(Random& random) {
@@ -91,19 +82,19 @@ TEST(jit_pool_forward, random_windows_agree_with_the_reference) {
 /// Whole vectors, several tiles, many rows and taps, long strides.
 TEST(jit_pool_forward, large_windows_agree_with_the_reference) {
   const Geometry cases[] = {
-      geometry({23, 37}, {3, 3}, {2, 2}, {1, 1}, {1, 1}),
-      geometry({40, 50}, {2, 2}, {2, 2}, {0, 0}, {1, 1}),
-      geometry({7, 7}, {7, 7}, {1, 1}, {0, 0}, {1, 1}),
-      geometry({6, 5, 4}, {6, 5, 4}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}),
-      geometry({9, 11}, {13, 15}, {1, 1}, {2, 2}, {1, 1}),
-      geometry({12, 45}, {11, 20}, {1, 3}, {3, 4}, {1, 1}),
-      geometry({3, 90}, {1, 12}, {1, 11}, {0, 0}, {1, 1}),
-      geometry({130}, {40}, {17}, {11}, {1}),
-      geometry({5, 6, 35}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}),
-      geometry({10, 9}, {10, 2}, {1, 1}, {0, 0}, {1, 1}),
-      geometry({8, 40}, {2, 40}, {2, 1}, {0, 0}, {1, 1}),
-      geometry({70, 20}, {3, 3}, {3, 4}, {1, 1}, {1, 1}),
-      geometry({9, 80}, {1, 1}, {1, 5}, {0, 0}, {1, 1}),
+      geometry_of({23, 37}, {3, 3}, {2, 2}, {1, 1}, {1, 1}),
+      geometry_of({40, 50}, {2, 2}, {2, 2}, {0, 0}, {1, 1}),
+      geometry_of({7, 7}, {7, 7}, {1, 1}, {0, 0}, {1, 1}),
+      geometry_of({6, 5, 4}, {6, 5, 4}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}),
+      geometry_of({9, 11}, {13, 15}, {1, 1}, {2, 2}, {1, 1}),
+      geometry_of({12, 45}, {11, 20}, {1, 3}, {3, 4}, {1, 1}),
+      geometry_of({3, 90}, {1, 12}, {1, 11}, {0, 0}, {1, 1}),
+      geometry_of({130}, {40}, {17}, {11}, {1}),
+      geometry_of({5, 6, 35}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}),
+      geometry_of({10, 9}, {10, 2}, {1, 1}, {0, 0}, {1, 1}),
+      geometry_of({8, 40}, {2, 40}, {2, 1}, {0, 0}, {1, 1}),
+      geometry_of({70, 20}, {3, 3}, {3, 4}, {1, 1}, {1, 1}),
+      geometry_of({9, 80}, {1, 1}, {1, 5}, {0, 0}, {1, 1}),
   };
   for (const Isa isa : generated_isas())
     for (const Geometry& g : cases)
@@ -125,7 +116,7 @@ TEST(jit_pool_forward, dilated_maxima_agree_with_the_reference) {
   for (const Isa isa : generated_isas())
     for (const bool channel_last : {true, false}) {
       Random random(11);
-      const Geometry g = geometry({20, 41}, {3, 4}, {2, 3}, {2, 3}, {2, 5});
+      const Geometry g = geometry_of({20, 41}, {3, 4}, {2, 3}, {2, 3}, {2, 5});
       expect_agreement(pool_over({.channel_last = channel_last, .batch = 2, .channels = 18}, g), random, isa);
     }
 }
@@ -162,7 +153,7 @@ TEST(jit_pool_forward, windows_without_cells_agree_with_the_reference) {
       for (const bool maximum : {true, false})
         for (const bool channel_last : {true, false}) {
           Random random(5);
-          Geometry g = geometry({4, 5}, {2, 2}, {1, 1}, {3, 3}, {1, 1});
+          Geometry g = geometry_of({4, 5}, {2, 2}, {1, 1}, {3, 3}, {1, 1});
           Problem p = pool_over({.maximum = maximum, .channel_last = channel_last, .channels = 3, .dtype = dtype}, g);
           expect_rows_agree(p, random, {.at_least = rows_under(isa), .target = {.isa = isa, .threads = 1}});
         }
@@ -173,7 +164,7 @@ TEST(jit_pool_forward, nan_counts_as_maximum_and_infinities_pass) {
     for (const int64_t stride : {1, 2})
       for (uint64_t seed = 1; seed <= 20; ++seed) {
         Random random(seed);
-        const Geometry g = geometry({9, 19}, {3, 3}, {stride, stride}, {1, 1}, {1, 1});
+        const Geometry g = geometry_of({9, 19}, {3, 3}, {stride, stride}, {1, 1}, {1, 1});
         const Problem p = pool_over({.channel_last = channel_last, .channels = 5}, g);
         std::vector<Buffer> in;
         in.push_back(random_buffer(p.in[0], random));
@@ -225,7 +216,7 @@ TEST(jit_pool_forward, expressions_around_the_pooling_agree_with_the_interpreter
     Random random(seed);
     Shape shape = random_shape(random);
     shape.dtype = random.pick({Dtype::f32, Dtype::bf16, Dtype::f16});
-    const Geometry g = seed % 5 == 0 ? geometry({7, 6}, {7, 6}, {1, 1}, {0, 0}, {1, 1})
+    const Geometry g = seed % 5 == 0 ? geometry_of({7, 6}, {7, 6}, {1, 1}, {0, 0}, {1, 1})
                                      : random_geometry(random, {.dilated = shape.maximum, .round_up = random.coin()});
     Problem p = pool_over(shape, g);
     add_expressions(p, random);
@@ -243,9 +234,9 @@ TEST(jit_pool_forward, expressions_around_the_pooling_agree_with_the_interpreter
 }
 
 TEST(jit_pool_forward, results_do_not_depend_on_the_number_of_threads) {
-  const Geometry cases[] = {geometry({33, 35}, {3, 3}, {2, 2}, {1, 1}, {1, 1}),
-                            geometry({14, 14}, {3, 3}, {1, 1}, {1, 1}, {1, 1}),
-                            geometry({13, 12}, {13, 12}, {1, 1}, {0, 0}, {1, 1})};
+  const Geometry cases[] = {geometry_of({33, 35}, {3, 3}, {2, 2}, {1, 1}, {1, 1}),
+                            geometry_of({14, 14}, {3, 3}, {1, 1}, {1, 1}, {1, 1}),
+                            geometry_of({13, 12}, {13, 12}, {1, 1}, {0, 0}, {1, 1})};
   for (const Geometry& g : cases)
     for (const bool channel_last : {true, false}) {
       Random random(3);
@@ -279,13 +270,13 @@ TEST(jit_pool_forward, large_results_have_the_bits_of_stores_through_the_caches)
     const int64_t kernel = random.whole(2, 3), stride = random.whole(1, 2),
                   columns = random.pick<int64_t>({16, 21, 64});
     const int64_t rows = bytes * 8 / (shape.channels * columns * bits_of(dtype)) + 2;
-    return pool_over(shape, geometry({(rows - 1) * stride + kernel, (columns - 1) * stride + kernel}, {kernel, kernel},
-                                     {stride, stride}, {0, 0}, {1, 1}));
+    return pool_over(shape, geometry_of({(rows - 1) * stride + kernel, (columns - 1) * stride + kernel},
+                                        {kernel, kernel}, {stride, stride}, {0, 0}, {1, 1}));
   });
 }
 
 TEST(jit_pool_forward, coordinates_and_empty_tensors_are_refused) {
-  Problem p = pool_over({.channels = 4}, geometry({4, 4}, {2, 2}, {2, 2}, {0, 0}, {1, 1}));
+  Problem p = pool_over({.channels = 4}, geometry_of({4, 4}, {2, 2}, {2, 2}, {0, 0}, {1, 1}));
   const Kernel& row = kernels_for(StepKind::pool_forward).front();
   if (std::string_view(row.name).find("_jit_") == std::string_view::npos)
     GTEST_SKIP() << "built without generated code";

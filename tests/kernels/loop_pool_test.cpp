@@ -10,21 +10,12 @@
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"
-#include "tests/support/random_windows.hpp"
+#include "tests/support/pool_case.hpp"
 
 namespace partita::test {
 namespace {
 
-struct Kind {
-  StepKind step;
-  OpKind op;
-  bool average, backward;
-};
-
-constexpr Kind kKinds[] = {{StepKind::pool_forward, OpKind::AvgPool, true, false},
-                           {StepKind::pool_forward, OpKind::MaxPool, false, false},
-                           {StepKind::pool_backward, OpKind::AvgPoolBackward, true, true},
-                           {StepKind::max_pool_backward, OpKind::MaxPoolBackward, false, true}};
+constexpr OpKind kKinds[] = {OpKind::AvgPool, OpKind::MaxPool, OpKind::AvgPoolBackward, OpKind::MaxPoolBackward};
 
 Status execute(const Run& run, const std::vector<Buffer>& in, std::vector<Buffer>& out) {
   std::vector<const void*> inputs;
@@ -41,24 +32,22 @@ int64_t position(const TensorDesc& desc, int64_t index) {
   return at;
 }
 
-Problem random_pool(const Kind& kind, Random& random) {
+Problem random_pool(OpKind kind, Random& random) {
   const bool last = random.coin();
-  const Geometry g = random_geometry(random, {.dilated = !kind.average, .round_up = random.coin()});
-  Problem p = problem_for(kind.step, kind.op);
-  p.attrs = window_attrs(g, last);
-  if (kind.average) p.attrs.set(Attr::exclude_pad, random.coin());
-  p.attrs.set(Attr::kernel, g.kernel);
-  const int64_t batch = random.whole(1, 2), channels = random.whole(1, 20);
-  const Dims wide = activation_dims(batch, channels, g.wide, last);
-  const Dims narrow = activation_dims(batch, channels, g.narrow, last);
-  if (kind.op == OpKind::MaxPoolBackward) p.in.push_back(any_desc(Dtype::f32, wide, random));
-  p.in.push_back(any_desc(Dtype::f32, kind.backward ? narrow : wide, random));
-  p.out.push_back(any_desc(Dtype::f32, kind.backward ? wide : narrow, random));
+  const bool average = kind == OpKind::AvgPool || kind == OpKind::AvgPoolBackward;
+  Problem p = pool_problem({.op = kind,
+                            .windows = random_geometry(random, {.dilated = !average, .round_up = random.coin()}),
+                            .channel_last = last,
+                            .batch = random.whole(1, 2),
+                            .channels = random.whole(1, 20),
+                            .exclude_pad = random.coin()});
+  for (auto* side : {&p.in, &p.out})
+    for (TensorDesc& desc : *side) desc = any_desc(desc.dtype, desc.dims, random);
   return p;
 }
 
 /// x -> |x| + f in front, x -> x * x - s behind, with f and s in tensors of the same dims.
-void expect_fused(const Kind& kind, Random& random) {
+void expect_fused(OpKind kind, Random& random) {
   const Problem plain = random_pool(kind, random);
   SCOPED_TRACE(str("seed ", random.seed(), ": ", text_of(plain)));
   const size_t port = plain.in.size() - 1;
@@ -100,7 +89,7 @@ void expect_fused(const Kind& kind, Random& random) {
 }
 
 TEST(loop_interpreter, poolings_apply_expressions_in_front_and_behind) {
-  for (const Kind& kind : kKinds)
+  for (const OpKind kind : kKinds)
     for (uint64_t seed = 1; seed <= 150 && !testing::Test::HasFailure(); ++seed) {
       Random random(seed);
       expect_fused(kind, random);

@@ -2,7 +2,7 @@
 // Poolings on oneDNN (and every other row) against the reference.
 #include <gtest/gtest.h>
 
-#include "tests/support/random_windows.hpp"
+#include "tests/support/pool_case.hpp"
 
 namespace partita::test {
 namespace {
@@ -13,7 +13,7 @@ struct Pool {
   TensorDesc wide, narrow;
 };
 
-Pool random_pool(Random& random, Dtype dtype, StepKind step, OpKind op) {
+Pool random_pool(Random& random, Dtype dtype, OpKind op) {
   const bool dilated = op == OpKind::MaxPool || op == OpKind::MaxPoolBackward;
   const bool round_up = random.coin(), channel_last = random.coin(), scattered = random.whole(0, 2) == 0;
   Pool pool;
@@ -25,20 +25,18 @@ Pool random_pool(Random& random, Dtype dtype, StepKind step, OpKind op) {
   };
   pool.wide = desc(pool.geometry.wide);
   pool.narrow = desc(pool.geometry.narrow);
-  pool.problem = problem_for(step, op);
-  pool.problem.attrs = window_attrs(pool.geometry, channel_last);
-  pool.problem.attrs.set(Attr::kernel, pool.geometry.kernel);
-  pool.problem.attrs.set(Attr::exclude_pad, random.coin());
+  pool.problem = pool_without_tensors(
+      {.op = op, .windows = pool.geometry, .channel_last = channel_last, .exclude_pad = random.coin()});
   if (op == OpKind::MaxPool || op == OpKind::AvgPool) {
     pool.problem.attrs.set(Attr::rounding_type, std::string(round_up ? "ceil" : "floor"));
   }
   return pool;
 }
 
-void check(Dtype dtype, uint64_t first_seed, StepKind step, OpKind op, const std::function<void(Pool&)>& connect) {
+void check(Dtype dtype, uint64_t first_seed, OpKind op, const std::function<void(Pool&)>& connect) {
   for (uint64_t seed = first_seed; seed < first_seed + 40; ++seed) {
     Random random(seed);
-    Pool pool = random_pool(random, dtype, step, op);
+    Pool pool = random_pool(random, dtype, op);
     connect(pool);
     expect_rows_agree(pool.problem, random);
     if (testing::Test::HasFailure()) return;
@@ -48,28 +46,28 @@ void check(Dtype dtype, uint64_t first_seed, StepKind step, OpKind op, const std
 class onednn_pool : public testing::TestWithParam<Dtype> {};
 
 TEST_P(onednn_pool, maximum_agrees_with_the_reference) {
-  check(GetParam(), 100, StepKind::pool_forward, OpKind::MaxPool, [](Pool& pool) {
+  check(GetParam(), 100, OpKind::MaxPool, [](Pool& pool) {
     pool.problem.in = {pool.wide};
     pool.problem.out = {pool.narrow};
   });
 }
 
 TEST_P(onednn_pool, average_agrees_with_the_reference) {
-  check(GetParam(), 200, StepKind::pool_forward, OpKind::AvgPool, [](Pool& pool) {
+  check(GetParam(), 200, OpKind::AvgPool, [](Pool& pool) {
     pool.problem.in = {pool.wide};
     pool.problem.out = {pool.narrow};
   });
 }
 
 TEST_P(onednn_pool, gradient_of_the_average_agrees_with_the_reference) {
-  check(GetParam(), 300, StepKind::pool_backward, OpKind::AvgPoolBackward, [](Pool& pool) {
+  check(GetParam(), 300, OpKind::AvgPoolBackward, [](Pool& pool) {
     pool.problem.in = {pool.narrow};
     pool.problem.out = {pool.wide};
   });
 }
 
 TEST_P(onednn_pool, gradient_of_the_maximum_agrees_with_the_reference) {
-  check(GetParam(), 400, StepKind::max_pool_backward, OpKind::MaxPoolBackward, [](Pool& pool) {
+  check(GetParam(), 400, OpKind::MaxPoolBackward, [](Pool& pool) {
     pool.problem.in = {pool.wide, pool.narrow};
     pool.problem.out = {pool.wide};
   });

@@ -11,21 +11,20 @@
 #include "src/base/text.hpp"
 #include "tests/support/kernel_run.hpp"
 #include "tests/support/large_results.hpp"
+#include "tests/support/pool_case.hpp"
 #include "tests/support/pool_expressions.hpp"
-#include "tests/support/random_windows.hpp"
 
 namespace partita::test {
 namespace {
 
 Problem average(bool backward, Dtype dtype, int64_t batch, int64_t channels, const Geometry& g, bool exclude_pad) {
-  Problem p = backward ? problem_for(StepKind::pool_backward, OpKind::AvgPoolBackward)
-                       : problem_for(StepKind::pool_forward, OpKind::AvgPool);
-  p.attrs = window_attrs(g, /*channel_last=*/true);
-  p.attrs.set(Attr::kernel, g.kernel);
-  p.attrs.set(Attr::exclude_pad, exclude_pad);
-  p.in = {dense_desc(dtype, activation_dims(batch, channels, backward ? g.narrow : g.wide, true))};
-  p.out = {dense_desc(dtype, activation_dims(batch, channels, backward ? g.wide : g.narrow, true))};
-  return p;
+  return pool_problem({.op = backward ? OpKind::AvgPoolBackward : OpKind::AvgPool,
+                       .windows = g,
+                       .channel_last = true,
+                       .dtype = dtype,
+                       .batch = batch,
+                       .channels = channels,
+                       .exclude_pad = exclude_pad});
 }
 
 /// Two axes or three, windows of two to four cells along the last two.

@@ -12,8 +12,8 @@
 #include "src/base/dtype.hpp"
 #include "src/base/text.hpp"
 #include "tests/support/large_results.hpp"
+#include "tests/support/pool_case.hpp"
 #include "tests/support/pool_expressions.hpp"
-#include "tests/support/random_windows.hpp"
 
 namespace partita::test {
 namespace {
@@ -22,13 +22,12 @@ namespace {
 Problem same_extents(bool backward, Dtype dtype, int64_t batch, int64_t channels, Geometry g, bool exclude_pad) {
   g.narrow = g.wide;
   g.strides = g.dilations = std::vector<int64_t>(g.wide.size(), 1);
-  Problem p = backward ? problem_for(StepKind::pool_backward, OpKind::AvgPoolBackward)
-                       : problem_for(StepKind::pool_forward, OpKind::AvgPool);
-  p.attrs = window_attrs(g, /*channel_last=*/false);
-  p.attrs.set(Attr::kernel, g.kernel);
-  p.attrs.set(Attr::exclude_pad, exclude_pad);
-  p.in = p.out = {dense_desc(dtype, activation_dims(batch, channels, g.wide, /*channel_last=*/false))};
-  return p;
+  return pool_problem({.op = backward ? OpKind::AvgPoolBackward : OpKind::AvgPool,
+                       .windows = g,
+                       .dtype = dtype,
+                       .batch = batch,
+                       .channels = channels,
+                       .exclude_pad = exclude_pad});
 }
 
 /// One axis or two; windows of even lengths reach further to one side.

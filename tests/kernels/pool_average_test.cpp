@@ -8,7 +8,7 @@
 #include "src/base/text.hpp"
 #include "tests/support/kernel_run.hpp"
 #include "tests/support/large_results.hpp"
-#include "tests/support/random_windows.hpp"
+#include "tests/support/pool_case.hpp"
 
 namespace partita::test {
 namespace {
@@ -27,17 +27,17 @@ Problem large_average(int64_t bytes, Dtype dtype, bool channel_last, Random& ran
            .begin = pad,
            .end = pad});
   }
-  Problem p = problem_for(StepKind::pool_backward, OpKind::AvgPoolBackward);
-  p.attrs = window_attrs(g, channel_last);
-  p.attrs.set(Attr::kernel, g.kernel);
-  p.attrs.set(Attr::exclude_pad, random.coin());
+  const bool exclude_pad = random.coin();
   const int64_t channels = random.pick<int64_t>({16, 24, 37, 64});
   int64_t cells = channels * bits_of(dtype) / 8;
   for (int64_t wide : g.wide) cells *= wide;
-  const int64_t batch = bytes / cells + 2;
-  p.in = {dense_desc(dtype, activation_dims(batch, channels, g.narrow, channel_last))};
-  p.out = {dense_desc(dtype, activation_dims(batch, channels, g.wide, channel_last))};
-  return p;
+  return pool_problem({.op = OpKind::AvgPoolBackward,
+                       .windows = g,
+                       .channel_last = channel_last,
+                       .dtype = dtype,
+                       .batch = bytes / cells + 2,
+                       .channels = channels,
+                       .exclude_pad = exclude_pad});
 }
 
 TEST(pool_average, large_results_have_the_bits_of_stores_through_the_caches) {

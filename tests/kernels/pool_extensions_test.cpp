@@ -16,7 +16,7 @@
 #include "src/base/text.hpp"
 #include "tests/support/guarded_memory.hpp"
 #include "tests/support/kernel_run.hpp"
-#include "tests/support/random_windows.hpp"
+#include "tests/support/pool_case.hpp"
 
 namespace partita::test {
 namespace {
@@ -82,10 +82,8 @@ TensorDesc view_of(const Sizes& s, Dtype dtype, const List& spatial, Random& ran
 Problem average(OpKind kind, const Geometry& g, Random& random) {
   const bool backward = kind == OpKind::AvgPoolBackward;
   const Sizes s = random_sizes(random);
-  Problem p = problem_for(backward ? StepKind::pool_backward : StepKind::pool_forward, kind);
-  p.attrs = window_attrs(g, s.channel_last);
-  p.attrs.set(Attr::kernel, g.kernel);
-  p.attrs.set(Attr::exclude_pad, random.coin());
+  Problem p =
+      pool_without_tensors({.op = kind, .windows = g, .channel_last = s.channel_last, .exclude_pad = random.coin()});
   if (random.coin()) p.attrs.set(Attr::exclude_overhang, random.coin());
   if (random.whole(0, 2) == 0) p.attrs.set(Attr::divisor_override, random.pick<int64_t>({0, 1, -3, 7, 300}));
   p.in = {view_of(s, s.dtype, backward ? g.narrow : g.wide, random)};
@@ -128,14 +126,11 @@ TEST(pool_extensions, divisors_are_those_of_the_definition) {
       {5, 4, 3, 2, 0, 3, false, true, 0, {4, 4, 1}},
   };
   for (const Case& c : cases) {
-    Problem p = problem_for(StepKind::pool_backward, OpKind::AvgPoolBackward);
-    p.attrs = window_attrs({{c.wide}, {c.narrow}, {c.kernel}, {c.stride}, {1}, {c.begin}, {c.end}, {}}, false);
-    p.attrs.set(Attr::kernel, List{c.kernel});
-    p.attrs.set(Attr::exclude_pad, c.exclude_pad);
+    Problem p = pool_problem({.op = OpKind::AvgPoolBackward,
+                              .windows = {{c.wide}, {c.narrow}, {c.kernel}, {c.stride}, {1}, {c.begin}, {c.end}, {}},
+                              .exclude_pad = c.exclude_pad});
     p.attrs.set(Attr::exclude_overhang, c.exclude_overhang);
     p.attrs.set(Attr::divisor_override, c.override);
-    p.in = {dense_desc(Dtype::f32, {1, 1, c.narrow})};
-    p.out = {dense_desc(Dtype::f32, {1, 1, c.wide})};
     SCOPED_TRACE(text_of(p));
     const PoolGeometry g = pool_geometry(p, p.out[0].dims, p.in[0].dims);
     std::vector<Buffer> in;
@@ -180,9 +175,7 @@ TEST(pool_extensions, references_take_tensors_without_a_batch) {
 }
 
 Problem with_indices(const Geometry& g, const Sizes& s, Random& random) {
-  Problem p = problem_for(StepKind::pool_forward, OpKind::MaxPool);
-  p.attrs = window_attrs(g, s.channel_last);
-  p.attrs.set(Attr::kernel, g.kernel);
+  Problem p = pool_without_tensors({.op = OpKind::MaxPool, .windows = g, .channel_last = s.channel_last});
   if (random.coin()) p.attrs.set(Attr::index_base, std::string(random.pick({"plane", "tensor"})));
   p.in = {view_of(s, s.dtype, g.wide, random)};
   p.out = {view_of(s, s.dtype, g.narrow, random), view_of(s, random.pick({Dtype::s64, Dtype::s32}), g.narrow, random)};
@@ -226,11 +219,10 @@ TEST(pool_extensions, large_maxima_and_indices_have_the_bits_of_small_ones) {
   if (bytes > (int64_t{64} << 20)) GTEST_SKIP() << "the caches are very large";
   const int64_t from = 16 * 16, to = 8 * 8, few = 4, many = bytes / (to * 12) + few;
   const auto problem = [&](int64_t channels) {
-    Problem p = problem_for(StepKind::pool_forward, OpKind::MaxPool);
-    p.attrs = window_attrs({{16, 16}, {8, 8}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {0, 0}, {}}, /*channel_last=*/false);
-    p.attrs.set(Attr::kernel, std::vector<int64_t>{3, 3});
-    p.in = {dense_desc(Dtype::f32, {1, channels, 16, 16})};
-    p.out = {dense_desc(Dtype::f32, {1, channels, 8, 8}), dense_desc(Dtype::s64, {1, channels, 8, 8})};
+    Problem p = pool_problem({.op = OpKind::MaxPool,
+                              .windows = {{16, 16}, {8, 8}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {0, 0}, {}},
+                              .channels = channels});
+    p.out.push_back(dense_desc(Dtype::s64, p.out[0].dims));
     return p;
   };
   Random random(5);

@@ -39,14 +39,19 @@ WindowSizes random_sizes(const Kind& kind, Random& random) {
   return s;
 }
 
-Problem random_gradient(Dtype dtype, const Kind& kind, Random& random) {
-  Problem p = maximum_gradient(dtype, random_sizes(kind, random), kind.channel_last);
+Problem gradient_of(Dtype dtype, const WindowSizes& sizes, const Kind& kind, bool exclude_pad) {
+  Problem p = maximum_gradient(dtype, sizes, kind.channel_last);
   if (kind.maximum) return p;
   p.step = StepKind::pool_backward;
   p.op = OpKind::AvgPoolBackward;
   p.in = {p.in[1]};
-  p.attrs.set(Attr::exclude_pad, random.coin());
+  p.attrs.set(Attr::exclude_pad, exclude_pad);
   return p;
+}
+
+Problem random_gradient(Dtype dtype, const Kind& kind, Random& random) {
+  const WindowSizes sizes = random_sizes(kind, random);
+  return gradient_of(dtype, sizes, kind, random.coin());
 }
 
 int channel_axis(const Problem& p) { return p.attrs.is(Attr::data_format, "NXC") ? p.out[0].dims.size() - 1 : 1; }
@@ -198,14 +203,7 @@ TEST(pool_folds, threads_change_no_byte) {
       Random random(seed);
       WindowSizes s{3, 24, {61, 70}, {3, 3}, {2, 2}, {1, 1}, {1, 1}};
       if (kind.windows == Windows::whole) s = {3, 24, {60, 72}, {2, 3}, {2, 3}, {1, 1}, {0, 0}};
-      Problem plain = maximum_gradient(Dtype::f32, s, kind.channel_last);
-      if (!kind.maximum) {
-        plain.step = StepKind::pool_backward;
-        plain.op = OpKind::AvgPoolBackward;
-        plain.in = {plain.in[1]};
-        plain.attrs.set(Attr::exclude_pad, true);
-      }
-      const Folded f(plain, random.coin(), random);
+      const Folded f(gradient_of(Dtype::f32, s, kind, true), random.coin(), random);
       SCOPED_TRACE(str(row.name, ": ", text_of(f.problem())));
       for (const int threads : {1, 2, 3, 8})
         ASSERT_EQ(row.refuse(f.problem(), {.isa = row.isa, .threads = threads}), nullptr);

@@ -13,7 +13,7 @@
 #include "src/base/text.hpp"
 #include "src/base/threads.hpp"
 #include "tests/support/kernel_run.hpp"
-#include "tests/support/random_windows.hpp"
+#include "tests/support/pool_case.hpp"
 
 namespace partita::test {
 namespace {
@@ -36,9 +36,7 @@ struct Gradient {
 
 Gradient gradient_of(const Geometry& g, const Sizes& s, bool swapped, Random& random) {
   const Dtype dtype = random.pick({Dtype::f32, Dtype::bf16, Dtype::f16});
-  Problem forward = problem_for(StepKind::pool_forward, OpKind::MaxPool);
-  forward.attrs = window_attrs(g, s.channel_last);
-  forward.attrs.set(Attr::kernel, g.kernel);
+  Problem forward = pool_without_tensors({.op = OpKind::MaxPool, .windows = g, .channel_last = s.channel_last});
   Problem p = problem_for(StepKind::max_pool_indices_backward, OpKind::MaxPoolIndicesBackward);
   p.attrs.set(Attr::data_format, std::string(s.channel_last ? "NXC" : "NCX"));
   if (random.coin()) {

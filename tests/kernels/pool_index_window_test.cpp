@@ -12,7 +12,7 @@
 #include "src/base/text.hpp"
 #include "tests/support/guarded_memory.hpp"
 #include "tests/support/kernel_run.hpp"
-#include "tests/support/random_windows.hpp"
+#include "tests/support/pool_case.hpp"
 
 namespace partita::test {
 namespace {
@@ -48,14 +48,13 @@ Sizes random_sizes(Random& random) {
 }
 
 Problem problem_of(Dtype dtype, Dtype index, const Geometry& g, const Sizes& s) {
-  Problem p = problem_for(StepKind::pool_forward, OpKind::MaxPool);
-  p.attrs = window_attrs(g, s.channel_last);
-  p.attrs.set(Attr::kernel, g.kernel);
-  const auto tensor = [&](Dtype type, const std::vector<int64_t>& spatial) {
-    return dense_desc(type, activation_dims(s.batch, s.channels, spatial, s.channel_last));
-  };
-  p.in = {tensor(dtype, g.wide)};
-  p.out = {tensor(dtype, g.narrow), tensor(index, g.narrow)};
+  Problem p = pool_problem({.op = OpKind::MaxPool,
+                            .windows = g,
+                            .channel_last = s.channel_last,
+                            .dtype = dtype,
+                            .batch = s.batch,
+                            .channels = s.channels});
+  p.out.push_back(dense_desc(index, p.out[0].dims));
   return p;
 }
 

@@ -9,8 +9,8 @@
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"
 #include "tests/support/kernel_run.hpp"
+#include "tests/support/pool_case.hpp"
 #include "tests/support/pool_expressions.hpp"
-#include "tests/support/random_windows.hpp"
 
 namespace partita::test {
 namespace {
@@ -25,13 +25,11 @@ struct Pooled {
 };
 
 Problem pooled(const Pooled& kind, const Geometry& g) {
-  Problem p = problem_for(StepKind::pool_forward, kind.maximum ? OpKind::MaxPool : OpKind::AvgPool);
-  p.attrs = window_attrs(g, /*channel_last=*/false);
-  p.attrs.set(Attr::kernel, g.kernel);
-  if (!kind.maximum) p.attrs.set(Attr::exclude_pad, true);
-  p.in = {dense_desc(kind.dtype, activation_dims(kind.batch, kind.channels, g.wide, false))};
-  p.out = {dense_desc(kind.dtype, activation_dims(kind.batch, kind.channels, g.narrow, false))};
-  return p;
+  return pool_problem({.op = kind.maximum ? OpKind::MaxPool : OpKind::AvgPool,
+                       .windows = g,
+                       .dtype = kind.dtype,
+                       .batch = kind.batch,
+                       .channels = kind.channels});
 }
 
 /// Windows of `kernel` cells, `stride` apart, none of them in the padding alone.

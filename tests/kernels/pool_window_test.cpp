@@ -15,7 +15,7 @@
 #include "src/base/text.hpp"
 #include "tests/support/kernel_run.hpp"
 #include "tests/support/large_results.hpp"
-#include "tests/support/random_windows.hpp"
+#include "tests/support/pool_case.hpp"
 
 namespace partita::test {
 namespace {
@@ -38,19 +38,13 @@ Problem whole_windows(Dtype dtype, Wanted wanted, Random& random) {
     const int64_t narrow = i + 1 < axes || across ? random.whole(1, 5) : random.whole(8, 70);
     g.add({.wide = narrow * kernel, .narrow = narrow, .kernel = kernel, .stride = kernel});
   }
-  Problem p = wanted.maximum ? problem_for(StepKind::max_pool_backward, OpKind::MaxPoolBackward)
-                             : problem_for(StepKind::pool_backward, OpKind::AvgPoolBackward);
-  p.attrs = window_attrs(g, wanted.channel_last);
-  p.attrs.set(Attr::kernel, g.kernel);
-  if (!wanted.maximum) p.attrs.set(Attr::exclude_pad, random.coin());
-  const int64_t batch = random.whole(1, 3);
-  const auto tensor = [&](const std::vector<int64_t>& spatial) {
-    return dense_desc(dtype, activation_dims(batch, channels, spatial, wanted.channel_last));
-  };
-  p.in = {tensor(g.narrow)};
-  if (wanted.maximum) p.in.insert(p.in.begin(), tensor(g.wide));
-  p.out = {tensor(g.wide)};
-  return p;
+  return pool_problem({.op = pool_gradient(wanted.maximum),
+                       .windows = g,
+                       .channel_last = wanted.channel_last,
+                       .dtype = dtype,
+                       .batch = random.whole(1, 3),
+                       .channels = channels,
+                       .exclude_pad = random.coin()});
 }
 
 TEST(pool_window, gradients_are_those_of_the_reference) {
@@ -133,18 +127,10 @@ TEST(pool_window, streamed_pieces_make_whole_rows) {
           Random random(static_cast<uint64_t>(narrow));
           constexpr int64_t kRows = 5;
           const int64_t each = bits_of(dtype) / 8, row_bytes = 2 * narrow * each;
-          Problem p = maximum ? problem_for(StepKind::max_pool_backward, OpKind::MaxPoolBackward)
-                              : problem_for(StepKind::pool_backward, OpKind::AvgPoolBackward);
           Geometry g;
-          g.kernel = g.strides = {2, 2};
-          g.dilations = {1, 1};
-          g.pads_begin = g.pads_end = {0, 0};
-          p.attrs = window_attrs(g, false);
-          p.attrs.set(Attr::kernel, g.kernel);
-          if (!maximum) p.attrs.set(Attr::exclude_pad, true);
-          p.out = {dense_desc(dtype, activation_dims(1, 1, {2 * kRows, 2 * narrow}, false))};
-          p.in = {dense_desc(dtype, activation_dims(1, 1, {kRows, narrow}, false))};
-          if (maximum) p.in.insert(p.in.begin(), p.out[0]);
+          for (const int64_t windows : {kRows, narrow})
+            g.add({.wide = 2 * windows, .narrow = windows, .kernel = 2, .stride = 2});
+          const Problem p = pool_problem({.op = pool_gradient(maximum), .windows = g, .dtype = dtype});
           SCOPED_TRACE(str(name_of(isa), " ", text_of(p)));
           std::vector<Buffer> in;
           for (const TensorDesc& desc : p.in) in.push_back(random_buffer(desc, random));
@@ -178,16 +164,14 @@ TEST(pool_window, joined_rows_have_the_bits_of_stores_through_the_caches) {
       const int64_t narrow = i + 1 < axes ? random.whole(1, 6) : random.pick<int64_t>({9, 14, 16, 28, 48, 49, 75, 90});
       g.add({.wide = narrow * kernel, .narrow = narrow, .kernel = kernel, .stride = kernel});
     }
-    Problem p = problem_for(StepKind::pool_backward, OpKind::AvgPoolBackward);
-    p.attrs = window_attrs(g, /*channel_last=*/false);
-    p.attrs.set(Attr::kernel, g.kernel);
-    p.attrs.set(Attr::exclude_pad, true);
     constexpr int64_t kChannels = 37;
     int64_t item = kChannels * bits_of(dtype) / 8;
     for (const int64_t wide : g.wide) item *= wide;
-    const int64_t batch = bytes / item + 2;
-    p.in = {dense_desc(dtype, activation_dims(batch, kChannels, g.narrow, false))};
-    p.out = {dense_desc(dtype, activation_dims(batch, kChannels, g.wide, false))};
+    Problem p = pool_problem({.op = OpKind::AvgPoolBackward,
+                              .windows = g,
+                              .dtype = dtype,
+                              .batch = bytes / item + 2,
+                              .channels = kChannels});
     if (random.coin()) add_and_store_twice(p);
     return p;
   });
@@ -201,18 +185,13 @@ TEST(pool_window, cells_have_the_bits_of_stores_through_the_caches) {
     Geometry g;
     for (int i = 0; i < 2; ++i) g.add({.wide = wide, .narrow = narrow, .kernel = kernel, .stride = kernel});
     const bool maximum = random.coin();
-    Problem p = maximum ? problem_for(StepKind::max_pool_backward, OpKind::MaxPoolBackward)
-                        : problem_for(StepKind::pool_backward, OpKind::AvgPoolBackward);
-    p.attrs = window_attrs(g, /*channel_last=*/true);
-    p.attrs.set(Attr::kernel, g.kernel);
-    if (!maximum) p.attrs.set(Attr::exclude_pad, true);
-    const int64_t batch = bytes / (wide * wide * channels * bits_of(dtype) / 8) + 2;
-    p.in = {dense_desc(dtype, activation_dims(batch, channels, g.narrow, true))};
-    p.out = {dense_desc(dtype, activation_dims(batch, channels, g.wide, true))};
-    if (maximum)
-      p.in.insert(p.in.begin(), p.out[0]);
-    else if (random.coin())
-      add_and_store_twice(p);
+    Problem p = pool_problem({.op = pool_gradient(maximum),
+                              .windows = g,
+                              .channel_last = true,
+                              .dtype = dtype,
+                              .batch = bytes / (wide * wide * channels * bits_of(dtype) / 8) + 2,
+                              .channels = channels});
+    if (!maximum && random.coin()) add_and_store_twice(p);
     return p;
   });
 }

@@ -8,28 +8,17 @@
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 #include "tests/support/kernel_run.hpp"
-#include "tests/support/random_windows.hpp"
+#include "tests/support/pool_case.hpp"
 
 namespace partita::test {
 
 Problem maximum_gradient(Dtype dtype, const WindowSizes& s, bool channel_last) {
-  Geometry g;
-  g.wide = s.spatial;
-  g.kernel = s.kernel;
-  g.strides = s.strides;
-  g.dilations = s.dilations;
-  g.pads_begin = g.pads_end = s.pads;
-  for (size_t i = 0; i < s.spatial.size(); ++i)
-    g.narrow.push_back((s.spatial[i] + 2 * s.pads[i] - (s.kernel[i] - 1) * s.dilations[i] - 1) / s.strides[i] + 1);
-  Problem p = problem_for(StepKind::max_pool_backward, OpKind::MaxPoolBackward);
-  p.attrs = window_attrs(g, channel_last);
-  p.attrs.set(Attr::kernel, g.kernel);
-  const auto tensor = [&](const std::vector<int64_t>& spatial) {
-    return dense_desc(dtype, activation_dims(s.batch, s.channels, spatial, channel_last));
-  };
-  p.in = {tensor(g.wide), tensor(g.narrow)};
-  p.out = {tensor(g.wide)};
-  return p;
+  return pool_problem({.op = OpKind::MaxPoolBackward,
+                       .windows = geometry_of(s.spatial, s.kernel, s.strides, s.pads, s.dilations),
+                       .channel_last = channel_last,
+                       .dtype = dtype,
+                       .batch = s.batch,
+                       .channels = s.channels});
 }
 
 std::vector<Buffer> maximum_inputs(const Problem& p, Random& random) {

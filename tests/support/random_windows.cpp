@@ -45,6 +45,15 @@ void Geometry::add(const Axis& axis) {
   leftover.push_back(axis.leftover);
 }
 
+Geometry geometry_of(const std::vector<int64_t>& wide, const std::vector<int64_t>& kernel,
+                     const std::vector<int64_t>& strides, const std::vector<int64_t>& pads,
+                     const std::vector<int64_t>& dilations) {
+  Geometry g{wide, {}, kernel, strides, dilations, pads, pads, {}};
+  for (size_t i = 0; i < wide.size(); ++i)
+    g.narrow.push_back((wide[i] + 2 * pads[i] - (kernel[i] - 1) * dilations[i] - 1) / strides[i] + 1);
+  return g;
+}
+
 Geometry random_geometry(Random& random, const GeometryLimits& limits) {
   Geometry geometry;
   const int64_t axes = random.whole(limits.min_axes, limits.max_axes);

@@ -16,6 +16,11 @@ struct Geometry {
   std::vector<int64_t> wide, narrow, kernel, strides, dilations, pads_begin, pads_end, leftover;
 };
 
+/// As many windows as fit, with the same pads on both sides.
+Geometry geometry_of(const std::vector<int64_t>& wide, const std::vector<int64_t>& kernel,
+                     const std::vector<int64_t>& strides, const std::vector<int64_t>& pads,
+                     const std::vector<int64_t>& dilations);
+
 struct GeometryLimits {
   int min_axes = 1, max_axes = 3;
   bool dilated = true;
