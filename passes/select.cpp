@@ -45,6 +45,7 @@ std::string_view forced_kernel(StepKind step) {
 Status select_kernels(Program& program, const Target& target) {
   for (Step& step : program.steps) {
     if (step.run.call) continue;  // made by the pass that made the step
+    PT_ASSERT(std::ranges::none_of(step.problem.in, &Dims::overflowed, &TensorDesc::dims));
     step.problem.result_bytes = result_bytes(program, step);
     auto picked = pick_kernel(step.problem, target, forced_kernel(step.problem.step));
     if (!picked.ok()) return std::move(picked).take_status().at(text_of(step));

@@ -37,6 +37,7 @@ Status check_given(const logical_tensor& port, const logical_tensor& t, bool inp
     return fail(Code::invalid_arguments,
                 str(input ? "input" : "output", " tensor ", t.id, " (", t.text(), "): ", why...));
   };
+  if (const std::string fault = rank_fault(t); !fault.empty()) return refused(fault);
   if (t.dtype == Dtype::undef) return refused("the data type must be set");
   if (t.dtype != port.dtype) return refused("the partition's port has type ", name_of(port.dtype));
   if (t.layout == Layout::undef) return refused("the layout must be strided or any");

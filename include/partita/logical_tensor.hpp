@@ -8,7 +8,8 @@
 
 namespace partita {
 
-/// Id, data type, shape and layout of one tensor of a graph. Equal ids connect operators. A plain value.
+/// Id, data type, shape and layout of one tensor of a graph. Equal ids connect operators. A plain value: nothing is
+/// checked before it is given to graph::add_op or partition::compile.
 struct logical_tensor {
   uint64_t id = std::numeric_limits<uint64_t>::max();
   Dtype dtype = Dtype::undef;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -46,20 +45,27 @@ std::string_view name_of(Layout layout);
 std::string_view name_of(Property property);
 std::string_view name_of(FpMath mode);
 
-/// Up to kMaxRank numbers, in place: dims, strides, or anything with one entry an axis.
+/// Up to kMaxRank numbers, in place: dims, strides, or anything with one entry an axis. What is given beyond that is
+/// left out, and overflowed() from then on: graph::add_op and partition::compile refuse a tensor with such dims or
+/// strides.
 class Dims {
  public:
   constexpr Dims() = default;
   constexpr Dims(std::initializer_list<int64_t> values)
       : Dims(std::span<const int64_t>(values.begin(), values.size())) {}
-  constexpr explicit Dims(std::span<const int64_t> values) : size_(static_cast<int>(values.size())) {
-    assert(values.size() <= static_cast<size_t>(kMaxRank));
-    std::copy(values.begin(), values.end(), v_.begin());
+  constexpr explicit Dims(std::span<const int64_t> values)
+      : size_(static_cast<int>(std::min(values.size(), static_cast<size_t>(kMaxRank)))),
+        overflowed_(values.size() > static_cast<size_t>(kMaxRank)) {
+    std::copy_n(values.begin(), size_, v_.begin());
   }
-  constexpr Dims(int size, int64_t value) : size_(size) { std::fill_n(v_.begin(), size, value); }
+  constexpr Dims(int size, int64_t value) : size_(std::clamp(size, 0, kMaxRank)), overflowed_(size > kMaxRank) {
+    std::fill_n(v_.begin(), size_, value);
+  }
 
   constexpr int size() const { return size_; }
   constexpr bool empty() const { return size_ == 0; }
+  /// More than kMaxRank numbers were given; these are the first.
+  constexpr bool overflowed() const { return overflowed_; }
   constexpr int64_t& operator[](int i) { return v_[static_cast<size_t>(i)]; }
   constexpr int64_t operator[](int i) const { return v_[static_cast<size_t>(i)]; }
   constexpr int64_t* begin() { return v_.data(); }
@@ -69,12 +75,15 @@ class Dims {
   constexpr int64_t& back() { return v_[static_cast<size_t>(size_ - 1)]; }
   constexpr int64_t back() const { return v_[static_cast<size_t>(size_ - 1)]; }
   constexpr void push_back(int64_t value) {
-    assert(size_ < kMaxRank);
-    v_[static_cast<size_t>(size_++)] = value;
+    if (size_ == kMaxRank)
+      overflowed_ = true;
+    else
+      v_[static_cast<size_t>(size_++)] = value;
   }
   constexpr void insert(int at, int64_t value) {
+    const bool full = size_ == kMaxRank;
     push_back(value);
-    std::rotate(begin() + at, end() - 1, end());
+    if (!full) std::rotate(begin() + at, end() - 1, end());
   }
   constexpr void erase(int at) {
     std::copy(begin() + at + 1, end(), begin() + at);
@@ -82,12 +91,13 @@ class Dims {
   }
   constexpr operator std::span<const int64_t>() const { return {v_.data(), static_cast<size_t>(size_)}; }
   friend constexpr bool operator==(const Dims& a, const Dims& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+    return a.overflowed_ == b.overflowed_ && std::equal(a.begin(), a.end(), b.begin(), b.end());
   }
 
  private:
   std::array<int64_t, kMaxRank> v_{};
   int size_ = 0;
+  bool overflowed_ = false;
 };
 
 /// The value of an attribute. monostate = absent, a state of its own. A copy is made first and moved in: a copy that

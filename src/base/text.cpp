@@ -64,7 +64,7 @@ std::string text_of(const Dims& dims) {
     if (i > 0) out += ',';
     out += dims[i] == kUnknownDim ? "?" : std::to_string(dims[i]);
   }
-  return out;
+  return dims.overflowed() ? out + ",.." : out;
 }
 
 std::string text_of(const AttrValue& value) {

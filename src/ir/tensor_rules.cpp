@@ -10,6 +10,13 @@
 
 namespace partita {
 
+std::string rank_fault(const logical_tensor& t) {
+  const bool dims = t.rank_known && t.dims.overflowed(),
+             strides = t.layout == Layout::strided && t.strides.overflowed();
+  if (!dims && !strides) return {};
+  return str("a tensor has at most ", kMaxRank, " ", dims ? "dims" : "strides", ", more were given");
+}
+
 std::string host_scalar_fault(const logical_tensor& t) {
   if (t.property != Property::host_scalar) return {};
   if (t.rank_known && t.rank() > 0) return str("a host scalar must have rank 0, found ", t.text());

@@ -8,6 +8,9 @@
 
 namespace partita {
 
+/// Dims or strides that were cut off at kMaxRank; empty where none were.
+std::string rank_fault(const logical_tensor& t);
+
 /// What is wrong with a host scalar; empty where nothing is, or where the tensor is none.
 std::string host_scalar_fault(const logical_tensor& t);
 

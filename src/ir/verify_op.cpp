@@ -66,7 +66,8 @@ Status check_numbers(const OpDef& def, const Side& side) {
 Status check_tensors(const OpDef& def, const Side& side, bool written) {
   for (size_t i = 0; i < side.tensors.size(); ++i) {
     const logical_tensor& t = side.tensors[i];
-    std::string fault = host_scalar_fault(t);
+    std::string fault = rank_fault(t);
+    if (fault.empty()) fault = host_scalar_fault(t);
     if (fault.empty() && written) fault = overlap_fault(t);
     if (!fault.empty())
       return wrong(str(side.name(def, static_cast<int>(i)), " (tensor ", t.id, ", ", t.text(), "): ", fault));

@@ -81,6 +81,25 @@ TEST(execute_at, refuses_another_number_of_addresses_and_null) {
   EXPECT_EQ(compiled_partition().execute_at(s, in, out).text(), "the compiled partition is empty");
 }
 
+TEST(compile, refuses_tensors_with_more_dims_than_there_are) {
+  const partition p = only_partition("%1: f32 = ReLU(%0: f32)");
+  const std::vector<logical_tensor> many = {logical_tensor(0, Dtype::f32, Dims(13, 2))},
+                                    in = {logical_tensor(0, Dtype::f32, Dims{2})},
+                                    out = {logical_tensor(1, Dtype::f32, Layout::any)},
+                                    many_out = {logical_tensor(1, Dtype::f32, Dims(13, 2), Layout::any)};
+  EXPECT_EQ(p.compile(many, out, engine()).status().text(),
+            "input tensor 0 (f32[2,2,2,2,2,2,2,2,2,2,2,2,..]): a tensor has at most 12 dims, more were given");
+  EXPECT_EQ(p.compile(in, many_out, engine()).status().code(), Code::invalid_arguments);
+  const partition highest = only_partition("%1: f32 = ReLU(%0: f32)");
+  const std::vector<logical_tensor> twelve = {logical_tensor(0, Dtype::f32, Dims(12, 2))};
+  const auto c = highest.compile(twelve, out, engine());
+  ASSERT_TRUE(c.ok()) << c.status().text();
+  std::vector<float> x(1 << 12), y(1 << 12);
+  const Status s = c->execute(stream(engine()), std::vector<tensor>{{many[0], x.data()}},
+                              std::vector<tensor>{{c->outputs()[0], y.data()}});
+  EXPECT_EQ(s.code(), Code::invalid_arguments) << s.text();
+}
+
 TEST(compile, needs_a_known_tensor_for_every_port) {
   const partition p = only_partition("%1: f32 = ReLU(%0: f32[4])");
   const engine e;

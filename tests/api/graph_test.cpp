@@ -46,6 +46,21 @@ TEST(graph, refuses_operators_once_finalized) {
   EXPECT_TRUE(g.finalize().ok());
 }
 
+TEST(graph, refuses_tensors_with_more_dims_or_strides_than_there_are) {
+  const std::string as_text =
+      "(tensor 0, f32[2,2,2,2,2,2,2,2,2,2,2,2,..]): a tensor has at most 12 dims, more were given";
+  op many = ops_of("%1: f32[2] = ReLU(%0: f32[2])")[0];
+  many.inputs[0] = logical_tensor(0, Dtype::f32, Dims(13, 2));
+  EXPECT_EQ(error_of({many}), "op 1 (ReLU): `src` " + as_text);
+  many.inputs[0] = logical_tensor(0, Dtype::f32, Dims(12, 1), Dims(13, 1));
+  EXPECT_EQ(
+      error_of({many}),
+      "op 1 (ReLU): `src` (tensor 0, f32[1,1,1,1,1,1,1,1,1,1,1,1]): a tensor has at most 12 strides, more were given");
+  many = ops_of("%1: f32[2] = ReLU(%0: f32[2])")[0];
+  many.outputs[0] = logical_tensor(1, Dtype::f32, Dims(13, 2), Layout::any);
+  EXPECT_NE(error_of({many}).find("at most 12 dims"), std::string::npos);
+}
+
 TEST(graph, needs_to_be_finalized_before_it_is_partitioned) {
   EXPECT_EQ(graph().get_partitions().status().code(), Code::invalid_graph);
 }

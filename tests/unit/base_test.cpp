@@ -59,6 +59,7 @@ TEST(text, attribute_values_are_written_as_a_person_would) {
 TEST(text, lists_and_dims) {
   EXPECT_EQ(text_of(Dims{2, kUnknownDim, 4}), "2,?,4");
   EXPECT_EQ(text_of(Dims{}), "");
+  EXPECT_EQ(text_of(Dims(13, 1)), "1,1,1,1,1,1,1,1,1,1,1,1,..");
   const std::string parts[] = {"a", "b"};
   EXPECT_EQ(join(std::span<const std::string>(parts), " + "), "a + b");
   EXPECT_EQ(str("x=", 3, '!'), "x=3!");

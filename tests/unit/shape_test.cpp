@@ -14,6 +14,35 @@
 namespace partita {
 namespace {
 
+TEST(dims, hold_twelve_numbers_and_remember_that_more_were_given) {
+  const std::vector<int64_t> twelve(12, 7), thirteen(13, 7);
+  EXPECT_FALSE(Dims(twelve).overflowed());
+  EXPECT_EQ(Dims(twelve), Dims(12, 7));
+  const Dims from_list = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}, repeated(13, 7), from_span(thirteen);
+  Dims pushed(12, 7), inserted(12, 7);
+  pushed.push_back(7);
+  inserted.insert(0, 8);
+  for (const Dims& dims : {from_list, repeated, from_span, pushed, inserted}) {
+    EXPECT_EQ(dims.size(), 12);
+    EXPECT_TRUE(dims.overflowed());
+    EXPECT_NE(dims, Dims(std::span(dims.begin(), dims.end()))) << "what was cut off is not what was given";
+  }
+  EXPECT_EQ(from_list.back(), 12);
+  EXPECT_EQ(pushed, from_span);
+  EXPECT_EQ(Dims(std::numeric_limits<int>::max(), 7), repeated);
+  EXPECT_EQ(Dims(-1, 7), Dims());
+  static_assert(Dims(13, 0).overflowed() && !Dims(12, 0).overflowed());
+}
+
+TEST(dims, are_put_in_and_taken_out_at_any_place) {
+  Dims dims = {1, 3};
+  dims.insert(1, 2);
+  dims.insert(0, 0);
+  EXPECT_EQ(dims, (Dims{0, 1, 2, 3}));
+  dims.erase(2);
+  EXPECT_EQ(dims, (Dims{0, 1, 3}));
+}
+
 TEST(shape, counting_elements_notices_overflow) {
   EXPECT_EQ(checked_elements({}), 1);
   EXPECT_EQ(checked_elements({2, 3}), 6);
