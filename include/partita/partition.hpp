@@ -31,6 +31,7 @@ struct step_info {
 /// Immutable and shared; may be executed by several threads at once (each with its own scratchpad and stream).
 class compiled_partition {
  public:
+  /// Empty: it has no ports and no steps, and execute answers invalid_arguments.
   compiled_partition() = default;
 
   /// The tensor with all fields filled. invalid_arguments where no port has that id. Dims stay unknown only where they
@@ -63,13 +64,14 @@ class compiled_partition {
 /// A group of operators of a finalized graph. Immutable, a cheap copy, independent of the graph's lifetime.
 class partition {
  public:
+  /// Empty: it has no operators and no ports, is not supported, and compile answers invalid_arguments.
   partition() = default;
   explicit partition(std::shared_ptr<const Partition> form) : form_(std::move(form)) {}
 
   /// A partition of one operator, checked like graph::add_op does.
   static Result<partition> of(const op& single, EngineKind kind = EngineKind::cpu);
 
-  /// Unique in the process.
+  /// Unique in the process; 0 where the partition is empty.
   uint64_t id() const;
   /// Operator ids in topological order.
   std::vector<uint64_t> ops() const;
@@ -82,6 +84,7 @@ class partition {
   const std::vector<logical_tensor>& input_ports() const;
   /// Tensors that are used outside, or nowhere.
   const std::vector<logical_tensor>& output_ports() const;
+  /// The graph's; any where the partition is empty.
   EngineKind engine_kind() const;
 
   /// Compiles for concrete tensors; every port's id must be present, in any order, surplus ones are ignored.
@@ -90,6 +93,7 @@ class partition {
   /// Errors: invalid_arguments, invalid_shape, unimplemented, out_of_memory.
   Result<compiled_partition> compile(std::span<const logical_tensor> inputs, std::span<const logical_tensor> outputs,
                                      const engine& on, std::span<const tensor> constants = {}) const;
+  /// Null where the partition is empty.
   const Partition* form() const { return form_.get(); }
 
  private:

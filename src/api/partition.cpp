@@ -113,6 +113,16 @@ Status execute_guarded(const CompiledForm* form, const stream& on, std::span<Inp
   });
 }
 
+/// What handles that were made by default answer for.
+const Partition& empty_partition() {
+  static const Partition empty{.supported = false, .reason = "the partition is empty", .kind = EngineKind::any};
+  return empty;
+}
+
+const Partition& form_or_empty(const std::shared_ptr<const Partition>& form) {
+  return form ? *form : empty_partition();
+}
+
 }  // namespace
 
 Result<partition> partition::of(const op& single, EngineKind kind) {
@@ -125,17 +135,17 @@ Result<partition> partition::of(const op& single, EngineKind kind) {
   });
 }
 
-uint64_t partition::id() const { return form_->id; }
-std::string_view partition::pattern() const { return form_->pattern; }
-bool partition::supported() const { return form_->supported; }
-const std::string& partition::reason() const { return form_->reason; }
-const std::vector<logical_tensor>& partition::input_ports() const { return form_->inputs; }
-const std::vector<logical_tensor>& partition::output_ports() const { return form_->outputs; }
-EngineKind partition::engine_kind() const { return form_->kind; }
+uint64_t partition::id() const { return form_or_empty(form_).id; }
+std::string_view partition::pattern() const { return form_or_empty(form_).pattern; }
+bool partition::supported() const { return form_or_empty(form_).supported; }
+const std::string& partition::reason() const { return form_or_empty(form_).reason; }
+const std::vector<logical_tensor>& partition::input_ports() const { return form_or_empty(form_).inputs; }
+const std::vector<logical_tensor>& partition::output_ports() const { return form_or_empty(form_).outputs; }
+EngineKind partition::engine_kind() const { return form_or_empty(form_).kind; }
 
 std::vector<uint64_t> partition::ops() const {
   std::vector<uint64_t> ids;
-  for (const op& o : form_->ops) ids.push_back(o.id);
+  for (const op& o : form_or_empty(form_).ops) ids.push_back(o.id);
   return ids;
 }
 
@@ -143,7 +153,7 @@ Result<compiled_partition> partition::compile(std::span<const logical_tensor> in
                                               std::span<const logical_tensor> outputs, const engine& on,
                                               std::span<const tensor> constants) const {
   return guarded([&]() -> Result<compiled_partition> {
-    if (!form_) return fail(Code::invalid_arguments, "the partition is empty");
+    if (!form_) return fail(Code::invalid_arguments, reason());
     if (on.kind() != form_->kind && form_->kind != EngineKind::any)
       return fail(Code::invalid_arguments, "the engine's kind differs from the graph's");
     auto form = std::make_shared<CompiledForm>();
@@ -184,8 +194,12 @@ size_t compiled_partition::scratchpad_bytes() const {
   return form_ && form_->executable ? form_->executable->program.arena_bytes : 0;
 }
 
-const std::vector<logical_tensor>& compiled_partition::inputs() const { return form_->inputs(); }
-const std::vector<logical_tensor>& compiled_partition::outputs() const { return form_->outputs(); }
+const std::vector<logical_tensor>& compiled_partition::inputs() const {
+  return form_ ? form_->inputs() : empty_partition().inputs;
+}
+const std::vector<logical_tensor>& compiled_partition::outputs() const {
+  return form_ ? form_->outputs() : empty_partition().outputs;
+}
 
 std::vector<step_info> compiled_partition::steps() const {
   std::vector<step_info> list;

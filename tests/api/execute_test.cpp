@@ -81,6 +81,17 @@ TEST(execute_at, refuses_another_number_of_addresses_and_null) {
   EXPECT_EQ(compiled_partition().execute_at(s, in, out).text(), "the compiled partition is empty");
 }
 
+TEST(compiled_partition, made_by_default_is_empty) {
+  const compiled_partition empty;
+  EXPECT_TRUE(empty.inputs().empty());
+  EXPECT_TRUE(empty.outputs().empty());
+  EXPECT_TRUE(empty.inplace_ports().empty());
+  EXPECT_TRUE(empty.steps().empty());
+  EXPECT_EQ(empty.scratchpad_bytes(), 0u);
+  EXPECT_EQ(empty.query_logical_tensor(0).status().code(), Code::invalid_arguments);
+  EXPECT_EQ(empty.execute(stream(engine()), {}, {}).text(), "the compiled partition is empty");
+}
+
 TEST(compile, refuses_tensors_with_more_dims_than_there_are) {
   const partition p = only_partition("%1: f32 = ReLU(%0: f32)");
   const std::vector<logical_tensor> many = {logical_tensor(0, Dtype::f32, Dims(13, 2))},

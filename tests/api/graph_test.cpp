@@ -168,6 +168,20 @@ TEST(partition, an_end_keeps_its_tensor_visible_outside) {
   EXPECT_EQ(partitions[0].output_ports().size(), 2u);
 }
 
+TEST(partition, made_by_default_is_empty) {
+  const partition empty;
+  EXPECT_EQ(empty.id(), 0u);
+  EXPECT_TRUE(empty.ops().empty());
+  EXPECT_EQ(empty.pattern(), "");
+  EXPECT_FALSE(empty.supported());
+  EXPECT_EQ(empty.reason(), "the partition is empty");
+  EXPECT_TRUE(empty.input_ports().empty());
+  EXPECT_TRUE(empty.output_ports().empty());
+  EXPECT_EQ(empty.engine_kind(), EngineKind::any);
+  EXPECT_EQ(empty.form(), nullptr);
+  EXPECT_EQ(empty.compile({}, {}, engine()).status().text(), "the partition is empty");
+}
+
 TEST(partition, of_one_operator_is_checked_like_in_a_graph) {
   EXPECT_TRUE(partition::of(ops_of("%1: f32[2] = ReLU(%0: f32[2])")[0]).ok());
   EXPECT_EQ(partition::of(ops_of("%1: f32[2] = ReLU()")[0]).status().code(), Code::invalid_graph_op);
