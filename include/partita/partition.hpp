@@ -90,7 +90,8 @@ class partition {
   /// Compiles for concrete tensors; every port's id must be present, in any order, surplus ones are ignored.
   /// Inputs need known dims. Outputs may leave dims, strides or the layout (any) open. `constants` may give the content
   /// of constant inputs (shape inputs above all) at compile time. Thread-safe; equal requests share one program.
-  /// Errors: invalid_arguments, invalid_shape, unimplemented, out_of_memory.
+  /// Compiled for as many threads as OpenMP has for the calling one, and for this engine: streams of other engines
+  /// execute what was made for it. Errors: invalid_arguments, invalid_shape, unimplemented, out_of_memory.
   Result<compiled_partition> compile(std::span<const logical_tensor> inputs, std::span<const logical_tensor> outputs,
                                      const engine& on, std::span<const tensor> constants = {}) const;
   /// Null where the partition is empty.

@@ -16,9 +16,13 @@ namespace partita {
 /// An executable; or, where shape inputs arrive only at execution, the request to be compiled again with their content.
 class CompiledForm {
  public:
+  CompiledForm(std::shared_ptr<const Partition> partition, const engine& compiled_for)
+      : partition(std::move(partition)), compiled_for(compiled_for) {}
+
   std::shared_ptr<const Partition> partition;
+  engine compiled_for;                           ///< what is compiled later is for the same, whatever stream asks
   std::shared_ptr<const Executable> executable;  ///< null while it waits for shape inputs
-  /// The executable for one thread; made when it is first needed.
+  /// The executable for one thread, for whoever has no team; made when it is first needed.
   mutable std::shared_ptr<const Executable> alone;
   mutable std::mutex making_alone;
   std::vector<uint64_t> waits_for;

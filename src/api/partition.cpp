@@ -40,7 +40,7 @@ Status execute_waiting(const CompiledForm& form, const stream& on, std::span<con
     for (const tensor& t : inputs)
       if (t.desc.id == id) constants.emplace_back(*find(form.inputs(), id), t.data);
   const auto in = described(form.inputs(), inputs), out = described(form.outputs(), outputs);
-  PT_ASSIGN(const Compiled compiled, compile(*form.partition, {in, out, constants}, 0, on.on()));
+  PT_ASSIGN(const Compiled compiled, compile(*form.partition, {in, out, constants}, 0, form.compiled_for));
   if (!compiled.executable)
     return fail(Code::invalid_arguments, str("no data is given for shape input ", compiled.waits_for[0]));
   for (const logical_tensor& made : compiled.executable->outputs)
@@ -66,7 +66,7 @@ Status execute_alone(const CompiledForm& form, const stream& on, std::span<const
       for (const tensor& t : inputs)
         if (t.desc.id == check.tensor) constants.emplace_back(*find(form.inputs(), check.tensor), t.data);
     PT_ASSIGN(const Compiled compiled,
-              compile(*form.partition, {form.inputs(), form.outputs(), constants}, 1, on.on()));
+              compile(*form.partition, {form.inputs(), form.outputs(), constants}, 1, form.compiled_for));
     alone = compiled.executable;
     const std::lock_guard lock(form.making_alone);
     form.alone = alone;
@@ -156,11 +156,10 @@ Result<compiled_partition> partition::compile(std::span<const logical_tensor> in
     if (!form_) return fail(Code::invalid_arguments, reason());
     if (on.kind() != form_->kind && form_->kind != EngineKind::any)
       return fail(Code::invalid_arguments, "the engine's kind differs from the graph's");
-    auto form = std::make_shared<CompiledForm>();
+    auto form = std::make_shared<CompiledForm>(form_, on);
     const Stopwatch watch;
     bool hit = false;
     PT_ASSIGN(Compiled compiled, partita::compile(*form_, {inputs, outputs, constants}, 0, on, &hit));
-    form->partition = form_;
     form->executable = std::move(compiled.executable);
     form->waits_for = std::move(compiled.waits_for);
     if (!form->executable) {

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "partita/partita.hpp"
+#include "src/base/threads.hpp"
 #include "src/compile/compile.hpp"
 #include "tests/support/graph_text.hpp"
 
@@ -195,7 +196,6 @@ TEST(execute, takes_temporaries_from_the_users_allocator_or_the_scratchpad) {
   EXPECT_EQ(d[5], 2);
   void* scratch = std::aligned_alloc(64, (c->scratchpad_bytes() + 63) / 64 * 64);
   ASSERT_TRUE(c->execute(stream(e), in, out, scratch).ok());
-  std::free(scratch);
   EXPECT_EQ(taken, 1);
   const engine poor(EngineKind::cpu, {[](size_t, size_t) -> void* { return nullptr; }, [](void*) {}});
   EXPECT_EQ(c->execute(stream(poor), in, out).code(), Code::out_of_memory);
@@ -255,6 +255,51 @@ TEST(shape_input, may_arrive_only_at_execution) {
   const std::vector<void*> out_at = {dx};
   EXPECT_EQ(c->execute_at(stream(engine()), in_at, out_at).code(),
             Code::invalid_arguments);  // whose shape nobody knows
+}
+
+/// Whether the cache has a program for this engine.
+bool is_compiled(const partition& p, const Given& given, int threads, const engine& on) {
+  bool hit = false;
+  EXPECT_TRUE(compile(*p.form(), given, threads, on, &hit).ok());
+  return hit;
+}
+
+TEST(shape_input, that_arrives_at_execution_is_compiled_for_the_engine_of_compile) {
+  const partition p = only_partition(kAvgPoolBackward);
+  const engine deterministic(EngineKind::cpu, {.deterministic = true});
+  const auto c = p.compile(p.input_ports(), std::vector{logical_tensor(2, Dtype::f32, Layout::any)}, deterministic);
+  ASSERT_TRUE(c.ok()) << c.status().text();
+  float dy[4] = {4, 8, 12, 16}, dx[20];
+  int32_t shape[4] = {1, 1, 5, 4};
+  const std::vector<logical_tensor> made = {logical_tensor(2, Dtype::f32, Dims{1, 1, 5, 4})};
+  const std::vector<tensor> in = {{p.input_ports()[0], dy}, {p.input_ports()[1], shape}}, constants = {in[1]};
+  const Status s = c->execute(stream(engine()), in, std::vector<tensor>{{made[0], dx}});
+  ASSERT_TRUE(s.ok()) << s.text();
+  EXPECT_TRUE(is_compiled(p, {p.input_ports(), made, constants}, 0, deterministic));
+  EXPECT_FALSE(is_compiled(p, {p.input_ports(), made, constants}, 0, engine()));
+}
+
+TEST(execute, without_a_team_runs_what_was_compiled_for_the_engine_of_compile) {
+  const partition p = only_partition(
+      "%2: f32 = Dequantize(%0: u8[64,64]) {scales=[0.5], zps=[0]}; %3: f32 = Dequantize(%1: s8[64,64]) {scales=[0.5], "
+      "zps=[0]}; %4: f32[64,64] = MatMul(%2, %3)");
+  const engine deterministic(EngineKind::cpu, {.deterministic = true});
+  const Given given{p.input_ports(), p.output_ports(), {}};
+  std::vector<int8_t> a(64 * 64, 2), b(64 * 64, 3);
+  std::vector<float> d(64 * 64);
+  const std::vector<tensor> in = {{p.input_ports()[0], a.data()}, {p.input_ports()[1], b.data()}},
+                            out = {{p.output_ports()[0], d.data()}};
+  const ThreadScope two(2);
+  const auto c = p.compile(p.input_ports(), p.output_ports(), deterministic);
+  ASSERT_TRUE(c.ok()) << c.status().text();
+  Status s;
+#pragma omp parallel num_threads(2)
+#pragma omp single
+  s = c->execute(stream(engine()), in, out);
+  ASSERT_TRUE(s.ok()) << s.text();
+  EXPECT_EQ(d[17], 96);
+  EXPECT_TRUE(is_compiled(p, given, 1, deterministic)) << "by the execution";
+  EXPECT_FALSE(is_compiled(p, given, 1, engine()));
 }
 
 TEST(shape_input, of_a_reduction_names_the_axes) {
