@@ -107,17 +107,24 @@ std::shared_ptr<const KeptConstants::Block> KeptConstants::get(std::span<const v
   if (auto block = found(addresses)) return block;
   const std::lock_guard making(making_);
   if (auto block = found(addresses)) return block;
+  const uint64_t before = clears();
   Reservation reserved(bytes);
   if (reserved.bytes() == 0) return nullptr;
   auto block = std::make_shared<const Block>(addresses, std::move(reserved), memory);
   if (block->data() == nullptr || !fill(block->data()).ok()) return nullptr;
   const std::unique_lock lock(mutex_);
-  blocks_.push_back(block);
+  if (clears_ == before) blocks_.push_back(block);
   return block;
+}
+
+uint64_t KeptConstants::clears() const {
+  const std::shared_lock lock(mutex_);
+  return clears_;
 }
 
 void KeptConstants::clear() {
   const std::unique_lock lock(mutex_);
+  ++clears_;
   blocks_.clear();
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
@@ -26,7 +27,7 @@ class KeptConstants {
   class Block;
   /// The block for these addresses: a kept one, or a new one of `bytes` that `fill` has filled. Null where the cache
   /// has no room (or none at all), or `fill` failed: then the execution makes everything itself. A hit takes nothing
-  /// from the heap.
+  /// from the heap. What was begun before a clear() is given to this execution and not kept.
   std::shared_ptr<const Block> get(std::span<const void* const> addresses, size_t bytes, const allocator& memory,
                                    FunctionRef<Status(std::byte*)> fill);
   /// Forgets all blocks; those in use stay until they are given back.
@@ -36,9 +37,11 @@ class KeptConstants {
 
  private:
   std::shared_ptr<const Block> found(std::span<const void* const> addresses) const;
+  uint64_t clears() const;
 
   mutable std::shared_mutex mutex_;
   std::mutex making_;
+  uint64_t clears_ = 0;
   std::vector<std::shared_ptr<const Block>> blocks_;
 };
 

@@ -105,6 +105,25 @@ TEST(constant_cache, keeps_one_block_for_each_address_and_gives_it_back) {
   EXPECT_EQ(blocks, 0) << "what belongs to a compiled partition goes with it";
 }
 
+TEST(constant_cache, what_was_begun_before_it_is_forgotten_is_not_kept) {
+  const Capacity capacity(64);
+  KeptConstants kept;
+  const void* const address = &kept;
+  int fills = 0;
+  const auto filled_while = [&](const auto& meanwhile) {
+    return kept.get({&address, 1}, 64, allocator::standard(), [&](std::byte*) {
+      ++fills;
+      meanwhile();
+      return Status();
+    });
+  };
+  EXPECT_TRUE(filled_while([] { Capacity::set(64); })) << "this execution has it";
+  EXPECT_TRUE(filled_while([] {}));
+  EXPECT_EQ(fills, 2) << "the first block was made of what is forgotten";
+  EXPECT_TRUE(filled_while([] {}));
+  EXPECT_EQ(fills, 2);
+}
+
 TEST(constant_cache, what_does_not_fit_is_not_kept) {
   blocks = 0;
   const Capacity capacity(1);
