@@ -28,17 +28,15 @@ bool counts(const tensor& constant) { return constant.data != nullptr && constan
 struct Request {
   const Partition& partition;
   const Given& given;
-  int threads;
-  bool keeps_constants = constant_cache_capacity(EngineKind::cpu) > 0;  // kernels are chosen by it
+  CompileOptions options;
   uint64_t engine;
-  bool deterministic;
   uint64_t hash;
 
-  Request(const Partition& p, const Given& given, int threads, const partita::engine& on)
-      : partition(p), given(given), threads(threads), engine(on.identity()), deterministic(on.deterministic()) {
+  Request(const Partition& p, const Given& given, const CompileOptions& options, uint64_t engine)
+      : partition(p), given(given), options(options), engine(engine) {
     Hasher h;
-    h.add(p.content_hash).add(engine).add(static_cast<uint64_t>(threads)).add(static_cast<uint64_t>(p.fpmath));
-    h.add(static_cast<uint64_t>(keeps_constants)).add(static_cast<uint64_t>(deterministic));
+    h.add(p.content_hash).add(engine).add(static_cast<uint64_t>(options.threads)).add(static_cast<uint64_t>(p.fpmath));
+    h.add(static_cast<uint64_t>(options.keeps_constants)).add(static_cast<uint64_t>(options.deterministic));
     for (const auto* side : {&given.inputs, &given.outputs})
       for (const logical_tensor& t : *side) {
         h.add(t.id ^ static_cast<uint64_t>(t.dtype) << 56 ^ static_cast<uint64_t>(t.layout) << 48);
@@ -60,11 +58,9 @@ class Key {
         attrs_(r.partition.attrs),
         inputs_(r.given.inputs.begin(), r.given.inputs.end()),
         outputs_(r.given.outputs.begin(), r.given.outputs.end()),
-        threads_(r.threads),
+        options_(r.options),
         engine_(r.engine),
-        fpmath_(r.partition.fpmath),
-        keeps_constants_(r.keeps_constants),
-        deterministic_(r.deterministic) {
+        fpmath_(r.partition.fpmath) {
     for (const tensor& c : r.given.constants)
       if (counts(c)) constants_.emplace_back(c.desc.id, content_of(c));
   }
@@ -76,8 +72,7 @@ class Key {
 
   bool is(const Request& r) const {
     const Partition& p = r.partition;
-    return hash_ == r.hash && threads_ == r.threads && engine_ == r.engine && fpmath_ == p.fpmath &&
-           keeps_constants_ == r.keeps_constants && deterministic_ == r.deterministic &&
+    return hash_ == r.hash && options_ == r.options && engine_ == r.engine && fpmath_ == p.fpmath &&
            std::ranges::equal(inputs_, r.given.inputs) && std::ranges::equal(outputs_, r.given.outputs) &&
            (partition_ == p.id || (ops_ == p.ops && attrs_ == p.attrs)) && has(r.given.constants);
   }
@@ -99,10 +94,9 @@ class Key {
   std::vector<Attrs> attrs_;
   std::vector<logical_tensor> inputs_, outputs_;
   std::vector<std::pair<uint64_t, std::string>> constants_;
-  int threads_;
+  CompileOptions options_;
   uint64_t engine_;
   FpMath fpmath_;
-  bool keeps_constants_, deterministic_;
 };
 
 /// Requests are looked up without a key being made of them.
@@ -130,12 +124,13 @@ size_t initial_capacity() {
 /// Hits share the lock; what they change of an entry is atomic.
 class Cache {
  public:
-  Result<Compiled> get(const Partition& p, const Given& given, int threads, const engine& on, bool* hit) {
+  Result<Compiled> get(const Partition& p, const Given& given, const CompileOptions& options, uint64_t engine,
+                       bool* hit) {
     bool unasked = false;
     bool& found_one = hit ? *hit : unasked;
     found_one = false;
-    if (capacity_.load(std::memory_order_relaxed) == 0) return compile_uncached(p, given, threads, on.deterministic());
-    const Request request(p, given, threads, on);
+    if (capacity_.load(std::memory_order_relaxed) == 0) return compile_uncached(p, given, options);
+    const Request request(p, given, options, engine);
     Entry entry;
     {
       const std::shared_lock lock(mutex_);
@@ -156,7 +151,7 @@ class Cache {
     if (entry.valid()) return awaited(entry, request);
     // Whatever happens, those who wait must hear of it.
     auto made = guarded([&]() -> Result<std::shared_ptr<const Compiled>> {
-      PT_ASSIGN(Compiled compiled, compile_uncached(p, given, threads, request.deterministic));
+      PT_ASSIGN(Compiled compiled, compile_uncached(p, given, options));
       return std::make_shared<const Compiled>(std::move(compiled));
     });
     promise.set_value(made.ok() ? *made : nullptr);
@@ -196,7 +191,7 @@ class Cache {
   /// A failed build is not kept: those who waited for it build for themselves and get the same error.
   static Result<Compiled> awaited(const Entry& entry, const Request& request) {
     if (const auto& compiled = entry.get()) return *compiled;
-    return compile_uncached(request.partition, request.given, request.threads, request.deterministic);
+    return compile_uncached(request.partition, request.given, request.options);
   }
 
   /// The least recently used ones go. Under the lock, alone.
@@ -226,7 +221,8 @@ Cache& cache() {
 
 Result<Compiled> compile(const Partition& partition, const Given& given, int threads, const engine& on, bool* hit) {
   const ThreadScope scope(threads);
-  return cache().get(partition, given, thread_count(), on, hit);
+  const CompileOptions options{.threads = thread_count(), .deterministic = on.deterministic()};
+  return cache().get(partition, given, options, on.identity(), hit);
 }
 
 void forget_engine(uint64_t identity) { cache().forget_engine(identity); }

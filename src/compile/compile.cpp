@@ -46,12 +46,15 @@ Result<Compiled> compile_for(const Target& target, const Partition& partition, c
 
 }  // namespace
 
-Result<Compiled> compile_uncached(const Partition& partition, const Given& given, int threads, bool deterministic) {
+Result<Compiled> compile_uncached(const Partition& partition, const Given& given, const CompileOptions& options) {
   if (!partition.supported)
     return fail(Code::invalid_arguments, str("partition ", partition.id, " is not supported: ", partition.reason));
-  const ThreadScope scope(threads);
-  Target target{machine_isa(), thread_count(), partition.fpmath, constant_cache_capacity(partition.kind) > 0,
-                deterministic};
+  const ThreadScope scope(options.threads);
+  Target target{.isa = machine_isa(),
+                .threads = thread_count(),
+                .fpmath = partition.fpmath,
+                .keeps_packs = options.keeps_constants,
+                .deterministic = options.deterministic};
   auto compiled = compile_for(target, partition, given);
   if (compiled.status().code() != Code::runtime_error) return compiled;
   // A system may refuse memory for machine code (SELinux, seccomp, systemd's MemoryDenyWriteExecute). What is lowered

@@ -22,9 +22,16 @@ struct Compiled {
 Result<Compiled> compile(const Partition& partition, const Given& given, int threads, const engine& on = engine(),
                          bool* hit = nullptr);
 
+/// What a program depends on beside the partition and its tensors.
+struct CompileOptions {
+  int threads = 0;  ///< 0: as many as OpenMP gives
+  bool deterministic = false;
+  bool keeps_constants = constant_cache_capacity(EngineKind::cpu) > 0;  ///< kernels are chosen by it
+  friend bool operator==(const CompileOptions&, const CompileOptions&) = default;
+};
+
 /// The chain itself, without the cache.
-Result<Compiled> compile_uncached(const Partition& partition, const Given& given, int threads,
-                                  bool deterministic = false);
+Result<Compiled> compile_uncached(const Partition& partition, const Given& given, const CompileOptions& options);
 
 /// Most executables the cache keeps (least recently used go first); 0 switches it off. Default 1024.
 void set_cache_capacity(size_t executables);

@@ -276,7 +276,7 @@ TEST(commute, results_of_16_bits_are_no_less_accurate) {
           }
         const auto truth = run_reference(exact.partition, exact.ports.given(), exact.inputs);
         const auto plain = run_reference(narrow.partition, narrow.ports.given(), narrow.inputs);
-        const auto compiled = compile_uncached(narrow.partition, narrow.ports.given(), 1);
+        const auto compiled = compile_uncached(narrow.partition, narrow.ports.given(), {.threads = 1});
         ASSERT_TRUE(truth.ok() && plain.ok() && compiled.ok());
         narrow.executable = compiled->executable;
         add_errors(narrow.run(), *truth, commuted);

@@ -122,7 +122,7 @@ TEST(allocation, more_addresses_than_fit_the_stack_lie_in_the_scratchpad) {
   const Partition p = whole_partition(*g.form(), {});
   std::vector<logical_tensor> outputs = p.outputs;
   for (logical_tensor& t : outputs) t.layout = Layout::any;
-  const auto compiled = compile_uncached(p, {p.inputs, outputs, {}}, 1);
+  const auto compiled = compile_uncached(p, {p.inputs, outputs, {}}, {.threads = 1});
   ASSERT_TRUE(compiled.ok()) << compiled.status().text();
   const Executable& e = *compiled->executable;
   ASSERT_GT(e.program.addresses, Program::kPointersOnStack);

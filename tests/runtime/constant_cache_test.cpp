@@ -124,6 +124,18 @@ TEST(constant_cache, what_was_begun_before_it_is_forgotten_is_not_kept) {
   EXPECT_EQ(fills, 2);
 }
 
+TEST(constant_cache, kernels_are_chosen_for_what_the_request_says) {
+  const auto kept_bytes = [](bool keeps_constants) {
+    const CompiledGraph g = compiled_graph("%2 = MatMul(%0: f32[64,64], %1: f32[64,48])", 1, 1, {1});
+    const auto c = compile_uncached(g.partition, g.ports.given(), {.threads = 1, .keeps_constants = keeps_constants});
+    EXPECT_TRUE(c.ok()) << c.status().text();
+    return c.ok() ? c->executable->program.kept_bytes : 0;
+  };
+  EXPECT_GT(kept_bytes(true), 0u) << "whatever the capacity is by the time of compilation";
+  const Capacity capacity(64);
+  EXPECT_EQ(kept_bytes(false), 0u);
+}
+
 TEST(constant_cache, what_does_not_fit_is_not_kept) {
   blocks = 0;
   const Capacity capacity(1);

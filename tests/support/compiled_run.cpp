@@ -30,7 +30,7 @@ CompiledGraph compiled_graph(std::string_view text, int threads, uint64_t seed, 
   for (logical_tensor& t : made.ports.outputs)
     if (const auto strides = result_strides.find(t.id); strides != result_strides.end())
       t = logical_tensor(t.id, t.dtype, Dims(t.dims), strides->second);
-  auto compiled = compile_uncached(made.partition, made.ports.given(), threads);
+  auto compiled = compile_uncached(made.partition, made.ports.given(), {.threads = threads});
   EXPECT_TRUE(compiled.ok()) << compiled.status().text();
   if (compiled.ok()) made.executable = compiled->executable;
   return made;

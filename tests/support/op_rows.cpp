@@ -34,7 +34,7 @@ std::optional<Tensors> run_row(Program program, const Kernel& row, const Tensors
 
 /// Through the whole chain, with the row that is best.
 Tensors run_compiled(const Partition& single, const Ports& ports, const Tensors& inputs) {
-  const auto compiled = compile_uncached(single, ports.given(), 1);
+  const auto compiled = compile_uncached(single, ports.given(), {.threads = 1});
   EXPECT_TRUE(compiled.ok()) << compiled.status().text();
   return compiled.ok() ? executed(compiled->executable->program, inputs) : Tensors();
 }
