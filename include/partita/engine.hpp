@@ -7,6 +7,7 @@
 #include <functional>
 #include <utility>
 
+#include "partita/executor.hpp"
 #include "partita/status.hpp"
 #include "partita/types.hpp"
 
@@ -62,25 +63,23 @@ size_t constant_cache_capacity(EngineKind kind);
 /// is still in use lives on with its handles. Thread-safe.
 void forget_engine(uint64_t identity);
 
-class Executor;  // src/base/threads.hpp
-
 /// An order of execution with its number of threads. Execution is synchronous; use one stream for each calling thread.
 class stream {
  public:
   /// threads 0: as many as OpenMP gives.
   explicit stream(engine on, int threads = 0) : engine_(std::move(on)), threads_(threads) {}
-  /// Partita's own kernels run on the executor's threads; it must outlive the stream. oneDNN's primitives run on the
-  /// calling thread.
-  stream(engine on, Executor& runs_on) : engine_(std::move(on)), threads_(0), executor_(&runs_on) {}
+  /// Partita's own kernels run on the executor's threads, at most as many as a partition was compiled for; it must
+  /// outlive the stream. oneDNN's primitives run on the calling thread.
+  stream(engine on, executor& runs_on) : engine_(std::move(on)), threads_(0), executor_(&runs_on) {}
   const engine& on() const { return engine_; }
   int threads() const { return threads_; }
   /// Null: OpenMP.
-  Executor* runs_on() const { return executor_; }
+  executor* runs_on() const { return executor_; }
 
  private:
   engine engine_;
   int threads_;
-  Executor* executor_ = nullptr;
+  executor* executor_ = nullptr;
 };
 
 }  // namespace partita

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "partita/engine.hpp"
+#include "partita/executor.hpp"
 #include "partita/graph.hpp"
 #include "partita/json.hpp"
 #include "partita/logical_tensor.hpp"

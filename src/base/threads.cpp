@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <utility>
 
 namespace partita {
@@ -34,9 +35,9 @@ void after_fork() {
   omp_set_max_active_levels(0);  // also oneDNN's regions, and the caller's, run on this thread alone
 }
 
-thread_local Executor* executor = nullptr;
-thread_local int executor_limit = 0;      ///< the innermost ThreadScope's number under the executor; 0: none
-thread_local bool inside_a_part = false;  ///< this thread works for an executor: what it calls does not split again
+thread_local executor* current = nullptr;  ///< what parallel_for runs on; null: OpenMP
+thread_local int executor_limit = 0;       ///< the innermost ThreadScope's number under the executor; 0: none
+thread_local bool inside_a_part = false;   ///< this thread works for an executor: what it calls does not split again
 
 /// Runs one part on a thread of an executor.
 class InsidePart {
@@ -88,20 +89,20 @@ void has_team() {
 }
 
 int thread_count() {
-  if (!executor) return works_alone() ? 1 : std::max(1, omp_get_max_threads());
-  const int most = std::max(1, executor->threads());
+  if (!current) return works_alone() ? 1 : std::max(1, omp_get_max_threads());
+  const int most = std::max(1, current->threads());
   return executor_limit > 0 ? std::min(executor_limit, most) : most;
 }
 
-ExecutorScope::ExecutorScope(Executor& given)
-    : before_(std::exchange(executor, &given)),
+ExecutorScope::ExecutorScope(executor& given)
+    : before_(std::exchange(current, &given)),
       limit_before_(std::exchange(executor_limit, 0)),
       openmp_before_(omp_get_max_threads()) {
   if (openmp_before_ != 1) omp_set_num_threads(1);
 }
 
 ExecutorScope::~ExecutorScope() {
-  executor = before_;
+  current = before_;
   executor_limit = limit_before_;
   if (openmp_before_ != 1) omp_set_num_threads(openmp_before_);
 }
@@ -110,7 +111,7 @@ ExecutorScope::~ExecutorScope() {
 // than asking, and mostly it is the wanted one already.
 ThreadScope::ThreadScope(int threads) {
   if (threads <= 0) return;
-  if (executor) {
+  if (current) {
     limits_ = true;
     before_ = std::exchange(executor_limit, threads);
     return;
@@ -145,11 +146,12 @@ void parallel_for(int64_t n, int64_t cost, PartRef part, int most) {
       if (!failed.exchange(true)) first = std::current_exception();
     }
   };
-  if (executor) {
-    executor->run(parts, [&](int64_t p, int64_t) {
+  if (current) {
+    const auto numbered = [&](int p) {
       const InsidePart inside;
       run_part(p);
-    });
+    };
+    current->run(parts, std::cref(numbered));  // by reference: a function with so many captures would take memory
   } else {
     has_team();
     run_team(parts, [&](int64_t p, int64_t) { run_part(p); });

@@ -7,6 +7,8 @@
 #include <memory>
 #include <type_traits>
 
+#include "partita/executor.hpp"
+
 namespace partita {
 
 /// True where OpenMP can give this thread no team: inside a parallel region of the caller's, and in a child process
@@ -54,27 +56,17 @@ class PartRef {
   void (*call_)(const void*, int64_t, int64_t, int);
 };
 
-/// Threads of somebody else (a framework's pool) that parallel_for may run on instead of OpenMP's.
-class Executor {
- public:
-  virtual ~Executor() = default;
-  /// The most parts that are worth making.
-  virtual int threads() const = 0;
-  /// Calls part(p, p + 1, p) once for each p of [0, parts), on any threads, in any order; returns when all are done.
-  virtual void run(int parts, PartRef part) = 0;
-};
-
 /// While it lives parallel_for, called from this thread, runs on the executor, and oneDNN's primitives, which know no
 /// threads but OpenMP's, run on this thread alone.
 class ExecutorScope {
  public:
-  explicit ExecutorScope(Executor& executor);
+  explicit ExecutorScope(executor& given);
   ~ExecutorScope();
   ExecutorScope(const ExecutorScope&) = delete;
   ExecutorScope& operator=(const ExecutorScope&) = delete;
 
  private:
-  Executor* before_;
+  executor* before_;
   int limit_before_, openmp_before_;
 };
 

@@ -117,14 +117,14 @@ TEST(threads, a_scope_ends_where_it_ends_and_concerns_one_thread) {
 }
 
 /// One thread a part, as a framework's pool may do it.
-class ThreadPerPart : public Executor {
+class ThreadPerPart : public executor {
  public:
   explicit ThreadPerPart(int threads) : threads_(threads) {}
   int threads() const override { return threads_; }
-  void run(int parts, PartRef part) override {
+  void run(int parts, const std::function<void(int)>& part) override {
     ++runs;
     std::vector<std::thread> pool;
-    for (int p = 0; p < parts; ++p) pool.emplace_back([=] { part(p, p + 1, p); });
+    for (int p = 0; p < parts; ++p) pool.emplace_back(part, p);
     for (std::thread& t : pool) t.join();
   }
   int runs = 0;

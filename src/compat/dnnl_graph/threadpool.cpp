@@ -29,14 +29,13 @@ int PoolExecutor::threads() const {
   return pool->get_in_parallel() ? 1 : std::max(1, pool->get_num_threads());
 }
 
-void PoolExecutor::run(int parts, PartRef part) {
+void PoolExecutor::run(int parts, const std::function<void(int)>& part) {
   auto* pool = static_cast<ThreadPool*>(pool_);
-  if (!(pool->get_flags() & ThreadPool::kAsynchronous))
-    return pool->parallel_for(parts, [=](int k, int) { part(k, k + 1, k); });
+  if (!(pool->get_flags() & ThreadPool::kAsynchronous)) return pool->parallel_for(parts, [&](int k, int) { part(k); });
   // Such a pool returns before the work is done. The last part may outlive the wait by a moment: it shares the latch.
   const auto left = std::make_shared<std::latch>(parts);
-  pool->parallel_for(parts, [=](int k, int) {
-    part(k, k + 1, k);
+  pool->parallel_for(parts, [&part, left](int k, int) {
+    part(k);
     left->count_down();
   });
   left->wait();

@@ -2,17 +2,17 @@
 // A client's thread pool as an executor.
 #pragma once
 
-#include "src/base/threads.hpp"
+#include "partita/executor.hpp"
 
 namespace partita::abi {
 
 /// For the time of one execution on the calling thread. `pool` is a dnnl::threadpool_interop::threadpool_iface.
-class PoolExecutor final : public Executor {
+class PoolExecutor final : public executor {
  public:
   explicit PoolExecutor(void* pool) : pool_(pool) {}
   /// 1 where the calling thread is itself one of the pool's that runs a part.
   int threads() const override;
-  void run(int parts, PartRef part) override;
+  void run(int parts, const std::function<void(int)>& part) override;
 
  private:
   void* pool_;

@@ -142,15 +142,14 @@ Result<void*> output(OrtKernelContext* context, size_t index, const Dims& dims) 
 
 SessionThreads::SessionThreads(OrtKernelContext* context) : context_(context), threads_(thread_count()) {}
 
-void SessionThreads::run(int parts, PartRef part) {
-  const auto call = [](void* part, size_t number) {
-    const auto p = static_cast<int64_t>(number);
-    (*static_cast<PartRef*>(part))(p, p + 1, static_cast<int>(p));
-  };
-  OrtStatus* failed = ort().KernelContext_ParallelFor(context_, call, static_cast<size_t>(parts), 0, &part);
+void SessionThreads::run(int parts, const std::function<void(int)>& part) {
+  using Part = const std::function<void(int)>;
+  const auto call = [](void* part, size_t number) { (*static_cast<Part*>(part))(static_cast<int>(number)); };
+  OrtStatus* failed = ort().KernelContext_ParallelFor(context_, call, static_cast<size_t>(parts), 0,
+                                                      const_cast<std::function<void(int)>*>(&part));
   if (!failed) return;
   ort().ReleaseStatus(failed);  // it refuses before any part runs: they run here
-  for (int p = 0; p < parts; ++p) part(p, p + 1, p);
+  for (int p = 0; p < parts; ++p) part(p);
 }
 
 }  // namespace partita::compat::onnxruntime

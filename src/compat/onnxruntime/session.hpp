@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "partita/executor.hpp"
 #include "partita/logical_tensor.hpp"
 #include "partita/status.hpp"
 #include "src/base/threads.hpp"
@@ -45,12 +46,12 @@ Result<Input> input(const OrtKernelContext* context, size_t index);
 Result<void*> output(OrtKernelContext* context, size_t index, const Dims& dims);
 
 /// The session's intra-op threads, for the time of one call.
-class SessionThreads : public Executor {
+class SessionThreads : public executor {
  public:
   explicit SessionThreads(OrtKernelContext* context);
   /// As many as the machine gives this process: the interface does not tell how many the session has.
   int threads() const override { return threads_; }
-  void run(int parts, PartRef part) override;
+  void run(int parts, const std::function<void(int)>& part) override;
 
  private:
   OrtKernelContext* context_;
