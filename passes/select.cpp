@@ -32,11 +32,29 @@ int64_t result_bytes(const Program& program, const Step& step) {
   return bytes;
 }
 
+std::vector<std::string_view> all_kernel_names() {
+  std::vector<std::string_view> names;
+  for (int step = 0; step <= static_cast<int>(StepKind::tiles); ++step)
+    for (const Kernel& row : kernels_for(static_cast<StepKind>(step))) names.emplace_back(row.name);
+  return names;
+}
+
+/// A name that no table has would force nothing, and a comparison of kernels would compare one with itself.
+void check_forced_name(const std::string& name) {
+  static const bool checked = [&] {
+    const std::vector<std::string_view> names = all_kernel_names();
+    if (std::ranges::count(names, name) == 0) warn_of_value(Env::force_kernel, name, suggestion(name, names));
+    return true;
+  }();
+  (void)checked;
+}
+
 }  // namespace
 
 std::string_view forced_kernel(StepKind step) {
   const std::optional<std::string>& name = env(Env::force_kernel);
   if (!name) return {};
+  check_forced_name(*name);
   for (const Kernel& row : kernels_for(step))
     if (row.name == *name) return *name;
   return {};

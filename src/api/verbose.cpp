@@ -56,7 +56,7 @@ std::string kernels_text(const CompiledForm& form) {
 }  // namespace
 
 bool verbose() {
-  static const bool on = env(Env::verbose).value_or("0") != "0";
+  static const bool on = env_flag(Env::verbose);
   return on;
 }
 

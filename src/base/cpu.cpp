@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <optional>
 
 #include "src/base/env.hpp"
@@ -36,8 +35,7 @@ Isa allowed_isa() {
   for (Isa isa : {Isa::any, Isa::avx2, Isa::avx512}) {
     if (*value == name_of(isa)) return isa;
   }
-  std::fprintf(stderr, "partita: PARTITA_MAX_ISA must be any, avx2 or avx512; it is `%s` and is ignored\n",
-               value->c_str());
+  warn_of_value(Env::max_isa, *value);
   return Isa::avx512;
 }
 

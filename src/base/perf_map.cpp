@@ -19,7 +19,7 @@ thread_local const std::string* current_name = nullptr;
 }  // namespace
 
 bool perf_map_wanted() {
-  static const bool wanted = env(Env::perf) == "1";
+  static const bool wanted = env_flag(Env::perf);
   return wanted;
 }
 

@@ -12,5 +12,7 @@ enum class Warning : uint8_t { no_code, no_dump };
 
 /// "partita: text" on stderr, at the first call for this warning. Thread-safe.
 void warn_once(Warning about, std::string_view text) noexcept;
+/// The same at every call, for those who count themselves.
+void print_warning(std::string_view text) noexcept;
 
 }  // namespace partita

@@ -89,7 +89,8 @@ std::string accuracy_page() {
 
 std::string environment_page() {
   std::string text =
-      "# Environment variables\n\nEach is read once, at its first use.\n\n"
+      "# Environment variables\n\nEach is read once, at its first use. A value that is none of those listed is told on "
+      "stderr and ignored.\n\n"
       "| variable | values | effect |\n|---|---|---|\n";
   for (const EnvDef& def : all_env())
     text += str("| ", def.name, " | ", cell(def.values), " | ", cell(def.text), " |\n");

@@ -2,7 +2,6 @@
 // The compiled-partition cache: least recently used, keyed by content, one build for equal concurrent requests.
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <future>
 #include <mutex>
 #include <shared_mutex>
@@ -114,13 +113,6 @@ struct KeyEqual {
 
 constexpr size_t kDefaultCapacity = 1024;
 
-size_t initial_capacity() {
-  const std::optional<std::string>& text = env(Env::cache_capacity);
-  size_t number = kDefaultCapacity;
-  if (text) std::from_chars(text->data(), text->data() + text->size(), number);
-  return number;
-}
-
 /// Hits share the lock; what they change of an entry is atomic.
 class Cache {
  public:
@@ -207,7 +199,7 @@ class Cache {
   }
 
   std::shared_mutex mutex_;
-  std::atomic<size_t> capacity_ = initial_capacity();
+  std::atomic<size_t> capacity_ = env_number(Env::cache_capacity).value_or(kDefaultCapacity);
   std::atomic<uint64_t> clock_ = 0;
   std::unordered_map<Key, Slot, KeyHash, KeyEqual> entries_;
 };

@@ -11,7 +11,10 @@ namespace partita {
 namespace {
 
 /// By the environment, for the clients of interfaces that have no place for options.
-bool demanded() { return env(Env::deterministic) == "1"; }
+bool demanded() {
+  static const bool wanted = env_flag(Env::deterministic);
+  return wanted;
+}
 
 }  // namespace
 

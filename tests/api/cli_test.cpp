@@ -39,9 +39,10 @@ class cli : public testing::Test {
   cli() { fs::create_directories(folder_); }
   ~cli() override { fs::remove_all(folder_); }
 
-  Ran partita(const std::string& arguments) {
+  /// `environment`: "NAME=value ".
+  Ran partita(const std::string& arguments, const std::string& environment = {}) {
     const std::string err = (folder_ / "stderr").string();
-    FILE* pipe = popen(("\"" PARTITA_COMMAND "\" " + arguments + " 2>\"" + err + "\"").c_str(), "r");
+    FILE* pipe = popen((environment + "\"" PARTITA_COMMAND "\" " + arguments + " 2>\"" + err + "\"").c_str(), "r");
     Ran ran;
     if (!pipe) return ran;
     std::array<char, 4096> block;
@@ -264,6 +265,43 @@ TEST_F(cli, bench_measures_graphs) {
   EXPECT_GT(result["benchmarks"][0]["GB/s"].get<double>(), 0);
   EXPECT_EQ(result["benchmarks"][0]["time_unit"], "ms");
   EXPECT_EQ(partita("bench --min-time 0.001 " + folder_.string() + "/none.json").exit_code, 2);
+}
+
+TEST_F(cli, switches_of_the_environment_are_on_off_or_told_to_be_neither) {
+  const std::string run = "run " + kData + "/op/ReLU.json";
+  for (const char* on : {"1", "true", "on"}) {
+    const Ran ran = partita(run, std::string("PARTITA_VERBOSE=") + on + " ");
+    EXPECT_NE(ran.out.find("partita_verbose,v1,graph,exec"), std::string::npos) << on;
+    EXPECT_EQ(ran.err, "") << on;
+  }
+  for (const char* off : {"0", "false", "off"}) {
+    const Ran ran = partita(run, std::string("PARTITA_VERBOSE=") + off + " ");
+    EXPECT_EQ(ran.out.find("partita_verbose"), std::string::npos) << off;
+    EXPECT_EQ(ran.err, "") << off;
+  }
+  for (const char* name : {"PARTITA_VERBOSE", "PARTITA_DETERMINISTIC"}) {
+    const Ran ran = partita(run, std::string(name) + "=yes ");
+    EXPECT_EQ(ran.exit_code, 0);
+    EXPECT_EQ(ran.out.find("partita_verbose"), std::string::npos);
+    EXPECT_EQ(ran.err, std::string("partita: ") + name + " takes 1, true, on; 0, false, off; `yes` is ignored\n");
+  }
+}
+
+TEST_F(cli, values_of_the_environment_that_mean_nothing_are_told) {
+  const std::string run = "run " + kData + "/op/ReLU.json ";
+  EXPECT_EQ(
+      partita(run, "DNNL_GRAPH_COMPILED_PARTITION_CACHE_CAPACITY=5k ").err,
+      "partita: DNNL_GRAPH_COMPILED_PARTITION_CACHE_CAPACITY takes a number (1024 where not set); `5k` is ignored\n");
+  EXPECT_EQ(partita(run, "PARTITA_MAX_ISA=sse ").err,
+            "partita: PARTITA_MAX_ISA takes any, avx2, avx512; `sse` is ignored\n");
+  EXPECT_EQ(partita(run, "PARTITA_FORCE_KERNEL=loop_any_interprter ").err,
+            "partita: PARTITA_FORCE_KERNEL takes the name of a kernel; `loop_any_interprter` is ignored, did you mean "
+            "`loop_any_interpreter`?\n");
+  const Ran forced = partita(run + "--format=json", "PARTITA_FORCE_KERNEL=loop_any_interpreter ");
+  EXPECT_EQ(forced.err, "");
+  EXPECT_NE(forced.out.find("loop_any_interpreter"), std::string::npos) << forced.out;
+  // Another step's kernel is no mistake: it forces nothing here.
+  EXPECT_EQ(partita(run, "PARTITA_FORCE_KERNEL=matmul_any_ref ").err, "");
 }
 
 TEST_F(cli, docs_writes_pages_that_say_they_are_generated) {

@@ -153,6 +153,31 @@ TEST(env, every_key_stands_at_its_own_place) {
   }
 }
 
+TEST(env, switches_are_one_word_of_six) {
+  for (const char* on : {"1", "true", "on"}) EXPECT_EQ(flag_in(on), true) << on;
+  for (const char* off : {"0", "false", "off"}) EXPECT_EQ(flag_in(off), false) << off;
+  for (const char* other : {"", "2", "yes", "no", "True", "1 ", "on,"})
+    EXPECT_EQ(flag_in(other), std::nullopt) << other;
+}
+
+TEST(env, numbers_are_digits_alone) {
+  EXPECT_EQ(number_in("0"), 0u);
+  EXPECT_EQ(number_in("1024"), 1024u);
+  EXPECT_EQ(number_in("18446744073709551615"), std::numeric_limits<size_t>::max());
+  for (const char* other : {"", "5k", "-1", "+1", " 1", "1 ", "1.5", "0x10", "18446744073709551616"})
+    EXPECT_EQ(number_in(other), std::nullopt) << other;
+}
+
+TEST(env, a_value_that_is_none_is_told_once_a_process_for_each_variable) {
+  testing::internal::CaptureStderr();
+  warn_of_value(Env::perf, "maybe");
+  warn_of_value(Env::perf, "perhaps");
+  warn_of_value(Env::force_kernel, "x", ", did you mean `y`?");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "partita: PARTITA_PERF takes 1, true, on; 0, false, off; `maybe` is ignored\n"
+            "partita: PARTITA_FORCE_KERNEL takes the name of a kernel; `x` is ignored, did you mean `y`?\n");
+}
+
 TEST(cpu, answers_are_plausible) {
   EXPECT_GE(last_level_cache_bytes(), second_level_cache_bytes());
   EXPECT_LE(last_level_cache_share(), last_level_cache_bytes());

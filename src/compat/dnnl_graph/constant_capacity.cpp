@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
-#include <cstdio>
 #include <limits>
 #include <string_view>
 
@@ -31,27 +29,25 @@ void store(dnnl_engine_kind_t kind, size_t megabytes) {
 }
 
 /// "cpu:1024;gpu:2048"
-void read(std::string_view text) {
+void read(Env key, std::string_view text) {
   while (!text.empty()) {
     const std::string_view entry = text.substr(0, text.find(';'));
     text.remove_prefix(std::min(entry.size() + 1, text.size()));
-    size_t megabytes = 0;
-    const char* end = entry.data() + entry.size();
-    const bool is_number = entry.size() > 4 && std::from_chars(entry.data() + 4, end, megabytes).ptr == end;
-    if (is_number && entry.starts_with("cpu:"))
-      store(dnnl_cpu, megabytes);
-    else if (is_number && entry.starts_with("gpu:"))
-      store(dnnl_gpu, megabytes);
+    const auto megabytes = number_in(entry.substr(std::min<size_t>(entry.size(), 4)));
+    if (megabytes && entry.starts_with("cpu:"))
+      store(dnnl_cpu, *megabytes);
+    else if (megabytes && entry.starts_with("gpu:"))
+      store(dnnl_gpu, *megabytes);
     else
-      std::fprintf(stderr, "partita: capacity of the constant tensor cache: '%.*s' is not cpu:N or gpu:N\n",
-                   static_cast<int>(entry.size()), entry.data());
+      warn_of_value(key, entry);
   }
 }
 
 /// The environment's word comes first, whoever asks.
 void read_environment() {
   static const bool was_read = [] {
-    if (const auto& text = env(Env::constants) ? env(Env::constants) : env(Env::constants_old)) read(*text);
+    const Env key = env(Env::constants) ? Env::constants : Env::constants_old;
+    if (const auto& text = env(key)) read(key, *text);
     return true;
   }();
   (void)was_read;

@@ -25,18 +25,20 @@ namespace {
 constexpr unsigned kKnownBits = static_cast<unsigned>(Dump::subgraph) | static_cast<unsigned>(Dump::graph);
 
 /// Words between commas, in any case; an unknown one takes back those before it.
-unsigned mode_in(std::string text) {
+unsigned mode_in(Env key, std::string text) {
   unsigned mode = 0;
   std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
     const std::string_view word = std::string_view(text).substr(begin, end - begin);
-    if (word == "graph")
+    if (word == "graph") {
       mode |= static_cast<unsigned>(Dump::graph);
-    else if (word == "subgraph")
+    } else if (word == "subgraph") {
       mode |= static_cast<unsigned>(Dump::subgraph);
-    else
+    } else {
       mode = 0;
+      warn_of_value(key, word);
+    }
     begin = end + 1;
   }
   return mode;
@@ -44,8 +46,8 @@ unsigned mode_in(std::string text) {
 
 std::atomic<unsigned>& mode() {
   static std::atomic<unsigned> now = [] {
-    const auto& text = env(Env::graph_dump) ? env(Env::graph_dump) : env(Env::graph_dump_old);
-    return text ? mode_in(*text) : 0u;
+    const Env key = env(Env::graph_dump) ? Env::graph_dump : Env::graph_dump_old;
+    return env(key) ? mode_in(key, *env(key)) : 0u;
   }();
   return now;
 }

@@ -25,6 +25,10 @@ expect 0 ONEDNN_GRAPH_DUMP=graph,nonsense
 expect 1 ONEDNN_GRAPH_DUMP=nonsense,subgraph
 expect 2 DNNL_GRAPH_DUMP=graph
 
+told=$(ONEDNN_GRAPH_DUMP=graph,nonsense "$client" 2>&1 >/dev/null)
+[ "$told" = "partita: ONEDNN_GRAPH_DUMP takes graph, subgraph, or both with a comma between; \`nonsense\` is ignored" ] ||
+  { echo "nonsense is not told: $told"; exit 1; }
+
 # Where nothing can be written there is one warning, the client's results are as always, and nothing half-written is left.
 # expect_warning BLOCKS FOLDER: the client runs in the folder, and may write files of so many blocks
 expect_warning() {
