@@ -3,7 +3,11 @@
 #include "kernels/onednn/rows.hpp"
 
 #include <array>
+#include <mutex>
 #include <new>
+#include <set>
+#include <string>
+#include <string_view>
 
 #include "kernels/onednn/float_copy.hpp"
 #include "kernels/onednn/shares.hpp"
@@ -11,6 +15,7 @@
 #include "src/base/dtype.hpp"
 #include "src/base/round.hpp"
 #include "src/base/shape.hpp"
+#include "src/base/text.hpp"
 #include "src/base/threads.hpp"
 
 namespace partita::onednn {
@@ -32,16 +37,38 @@ const char* refuse_always(const Problem& problem) {
   return nullptr;
 }
 
-const char* planned(Planner plan, const Problem& problem, const Target& target, PrimitiveRun& run) {
+/// Refusals are texts that last. Those of oneDNN are few: one for each kind of primitive and each way to refuse.
+const char* lasting(std::string text) {
+  static std::mutex mutex;
+  static std::set<std::string>& texts = *new std::set<std::string>;
+  const std::lock_guard lock(mutex);
+  return texts.insert(std::move(text)).first->c_str();
+}
+
+/// Invalid arguments are mostly ours: a refusal, for slower rows do the work, but one that explain tells apart.
+const char* refusal_of(const dnnl::error& error) {
+  const char* why = error.status == dnnl_unimplemented
+                        ? "oneDNN has no implementation for these types, sizes or layouts on this machine"
+                        : "oneDNN calls the arguments of the primitive invalid";
+  const std::string_view what = error.what();  // may go on with advice on variables of oneDNN's
+  return lasting(str(why, " (", what.substr(0, what.find('.')), ")"));
+}
+
+/// Fails where oneDNN does, for another reason than that it does not do such work; a refusal is no failure.
+Result<const char*> planned(Planner plan, const Problem& problem, const Target& target, PrimitiveRun& run) {
   try {
     const Shares shares(problem, target);
     const ThreadScope threads(shares.threads());
     return plan(shares.piece(), target, run);
   } catch (const dnnl::error& error) {
-    if (error.status == dnnl_out_of_memory) throw std::bad_alloc();  // no refusal: ends the public call like any other
-    return "oneDNN has no implementation for these types, sizes or layouts on this machine";
+    if (error.status == dnnl_unimplemented || error.status == dnnl_invalid_arguments) return refusal_of(error);
+    if (error.status == dnnl_out_of_memory) throw std::bad_alloc();  // ends the public call like any other
+    return status_of(error);
   }
 }
+
+/// A row whose planning failed accepts the problem, so that it is made, which tells the failure.
+const char* refusal_in(const Result<const char*>& planned) { return planned.ok() ? *planned : nullptr; }
 
 Result<Run> finished(PrimitiveRun run, const Problem& problem, const Target& target) {
   const Shares shares(problem, target);
@@ -112,12 +139,12 @@ struct PlanInFloats {
 };
 
 /// Copies that keep the order of memory are made fastest; where oneDNN has nothing fast for that, row-major ones.
-const char* plan_in_floats(Planner plan, const Problem& problem, const Target& target, PlanInFloats& result) {
+Result<const char*> plan_in_floats(Planner plan, const Problem& problem, const Target& target, PlanInFloats& result) {
   const char* reason = nullptr;
   bool found = false;
   for (const Layout layout : {compact, dense}) {
     PlanInFloats candidate{copies_of(problem, layout), {}};
-    reason = planned(plan, candidate.copies.problem, target, candidate.run);
+    PT_ASSIGN(reason, planned(plan, candidate.copies.problem, target, candidate.run));
     if (reason || (found && candidate.run.slow())) continue;
     found = true;
     result = std::move(candidate);
@@ -166,13 +193,14 @@ Status run_on_copies(const Copies& copies, const Run& inner, const RunArgs& args
 const char* refuse_planned(Planner plan, const Problem& problem, const Target& target) {
   if (const char* reason = refuse_always(problem)) return reason;
   PrimitiveRun run;
-  if (const char* reason = planned(plan, problem, target, run)) return reason;
+  if (const char* reason = refusal_in(planned(plan, problem, target, run))) return reason;
   return run.slow() ? "oneDNN has only plain loops for these types or layouts" : nullptr;
 }
 
 Result<Run> make_planned(Planner plan, const Problem& problem, const Target& target) {
   PrimitiveRun run;
-  if (const char* reason = planned(plan, problem, target, run)) return fail(Code::unimplemented, reason);
+  PT_ASSIGN(const char* const reason, planned(plan, problem, target, run));
+  if (reason) return fail(Code::unimplemented, reason);
   return finished(std::move(run), problem, target);
 }
 
@@ -180,7 +208,7 @@ const char* refuse_in_floats(Planner plan, const Problem& problem, const Target&
   if (const char* reason = refuse_always(problem)) return reason;
   if (!problem.front.empty() || !problem.weights_front.empty()) return "copies are made of tensors, not of expressions";
   PlanInFloats planned_run;
-  if (const char* reason = plan_in_floats(plan, problem, target, planned_run)) return reason;
+  if (const char* reason = refusal_in(plan_in_floats(plan, problem, target, planned_run))) return reason;
   // alone it may have fast code, and if not, what stands behind it has better loops of its own
   return planned_run.run.slow() && !problem.back.empty() ? "oneDNN has only plain loops for this with what follows"
                                                          : nullptr;
@@ -188,9 +216,8 @@ const char* refuse_in_floats(Planner plan, const Problem& problem, const Target&
 
 Result<Run> make_in_floats(Planner plan, const Problem& problem, const Target& target) {
   PlanInFloats planned_run;
-  if (const char* reason = plan_in_floats(plan, problem, target, planned_run)) {
-    return fail(Code::unimplemented, reason);
-  }
+  PT_ASSIGN(const char* const reason, plan_in_floats(plan, problem, target, planned_run));
+  if (reason) return fail(Code::unimplemented, reason);
   Copies& copies = planned_run.copies;
   PT_ASSIGN(Run inner, finished(std::move(planned_run.run), copies.problem, target));
   if (copies.in.empty() && copies.out.empty()) return inner;
