@@ -66,7 +66,8 @@ void forget_engine(uint64_t identity);
 /// An order of execution with its number of threads. Execution is synchronous; use one stream for each calling thread.
 class stream {
  public:
-  /// threads 0: as many as OpenMP gives.
+  /// threads 0: as many as a partition was compiled for, which are those that OpenMP had for the thread that compiled
+  /// it (omp_set_num_threads, OMP_NUM_THREADS). A larger number means the same: scratch memory is sized for those.
   explicit stream(engine on, int threads = 0) : engine_(std::move(on)), threads_(threads) {}
   /// Partita's own kernels run on the executor's threads, at most as many as a partition was compiled for; it must
   /// outlive the stream. oneDNN's primitives run on the calling thread.

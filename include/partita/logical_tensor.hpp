@@ -18,7 +18,7 @@ struct logical_tensor {
   bool rank_known = false;
   Dims dims;               ///< one entry an axis, kUnknownDim where unknown; a scalar has none
   Dims strides;            ///< in elements, only for Layout::strided; kUnknownDim where unknown
-  uint64_t layout_id = 0;  ///< only for Layout::opaque
+  uint64_t layout_id = 0;  ///< only for Layout::opaque, which Partita never makes: carried from and to JSON alone
 
   logical_tensor() = default;
   /// Rank unknown.

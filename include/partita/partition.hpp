@@ -39,7 +39,8 @@ class compiled_partition {
   Result<logical_tensor> query_logical_tensor(uint64_t id) const;
   /// Pairs (input id, output id): the two may share one address at execution.
   std::vector<std::pair<uint64_t, uint64_t>> inplace_ports() const;
-  /// Bytes an execution needs beside its tensors; give a buffer of that size (aligned to 64) to execute, or none.
+  /// Bytes an execution needs beside its tensors; give a buffer of that size, aligned to 64, to execute, or none: the
+  /// allocator of the stream's engine is asked then, also where a buffer has another alignment.
   size_t scratchpad_bytes() const;
   const std::vector<logical_tensor>& inputs() const;
   const std::vector<logical_tensor>& outputs() const;

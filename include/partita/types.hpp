@@ -24,6 +24,7 @@ enum class Dtype : int32_t {
 };
 
 /// How a tensor lies in memory: not said, the library may choose, by strides in elements, or known only by a layout id.
+/// Partita never makes an opaque one and compiles for none; graphs (dumps of other libraries) may have them.
 enum class Layout : int32_t { undef = 0, any = 1, strided = 2, opaque = 3 };
 
 /// What the caller promises about a tensor's content: constant data may be preprocessed once and kept.

@@ -179,7 +179,6 @@ Result<std::shared_ptr<const PoolingProgram>> PoolingProgram::of(const Pooling& 
 
 Status PoolingProgram::execute(std::span<const void* const> inputs, void* output, void* scratchpad) const {
   PT_ASSERT(static_cast<int>(inputs.size()) == pooling_.input_count);
-  if (reinterpret_cast<uintptr_t>(scratchpad) % 64 != 0) scratchpad = nullptr;
   return compiled_.execute_at(default_stream(), inputs, {&output, 1}, scratchpad);
 }
 

@@ -22,8 +22,9 @@ struct Executable {
   int team = 1;     ///< OpenMP's threads that its primitives count on; 1: it runs on whatever there is
 };
 
-/// Binds tensors by id and runs the steps. `scratchpad`: arena_bytes bytes aligned to 64, or null to take them from the
-/// stream's allocator. Errors: invalid_arguments, invalid_shape, out_of_memory, and what a kernel answers.
+/// Binds tensors by id and runs the steps. `scratchpad`: arena_bytes bytes aligned to 64; where it is null, or lies
+/// otherwise, they are taken from the stream's allocator. Errors: invalid_arguments, invalid_shape, out_of_memory, and
+/// what a kernel answers.
 Status run(const Executable& executable, const stream& on, std::span<const tensor> inputs,
            std::span<const tensor> outputs, void* scratchpad);
 /// The same with an address for each port, in the ports' order.

@@ -14,10 +14,14 @@
 namespace partita {
 namespace {
 
+/// Kernels store whole vectors into it.
+constexpr size_t kArenaAlignment = 64;
+
 /// Memory from an allocator for the time of one execution.
 class Arena {
  public:
-  Arena(const allocator& memory, size_t bytes) : memory_(memory), data_(bytes ? memory.allocate(bytes, 64) : nullptr) {}
+  Arena(const allocator& memory, size_t bytes)
+      : memory_(memory), data_(bytes ? memory.allocate(bytes, kArenaAlignment) : nullptr) {}
   ~Arena() {
     if (data_) memory_.deallocate(data_);
   }
@@ -128,6 +132,7 @@ template <class Input, class Output>
 Status run_with(const Executable& e, const stream& on, std::span<Input> inputs, std::span<Output> outputs,
                 void* scratchpad) {
   const Program& p = e.program;
+  if (reinterpret_cast<uintptr_t>(scratchpad) % kArenaAlignment != 0) scratchpad = nullptr;
   const Arena own(on.on().memory(), scratchpad ? 0 : p.arena_bytes);
   auto* arena = static_cast<std::byte*>(scratchpad ? scratchpad : own.data());
   if (arena == nullptr && p.arena_bytes > 0)

@@ -197,6 +197,10 @@ TEST(execute, takes_temporaries_from_the_users_allocator_or_the_scratchpad) {
   void* scratch = std::aligned_alloc(64, (c->scratchpad_bytes() + 63) / 64 * 64);
   ASSERT_TRUE(c->execute(stream(e), in, out, scratch).ok());
   EXPECT_EQ(taken, 1);
+  // Kernels would store whole vectors into it: it is left alone.
+  ASSERT_TRUE(c->execute(stream(e), in, out, static_cast<std::byte*>(scratch) + 4).ok());
+  EXPECT_EQ(taken, 2);
+  std::free(scratch);
   const engine poor(EngineKind::cpu, {[](size_t, size_t) -> void* { return nullptr; }, [](void*) {}});
   EXPECT_EQ(c->execute(stream(poor), in, out).code(), Code::out_of_memory);
 }
