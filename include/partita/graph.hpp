@@ -23,7 +23,9 @@ class graph {
   EngineKind engine_kind() const { return kind_; }
   FpMath fpmath_mode() const { return fpmath_; }
   bool fpmath_apply_to_int() const { return apply_to_int_; }
-  /// invalid_graph once finalized.
+  /// Which lower precision f32 mathematics of the whole graph may use. invalid_graph once finalized. `apply_to_int` is
+  /// kept, written to JSON and given back, and changes nothing else: products of integers are computed in integers, and
+  /// integers that are dequantized before a product with floating-point numbers take part in its mathematics anyway.
   Status set_fpmath_mode(FpMath mode, bool apply_to_int = false);
 
   /// Checks the operator against the registry and adds a copy. invalid_graph_op with the reason where it does not fit
