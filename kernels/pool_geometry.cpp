@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "src/base/axes.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"
 
@@ -68,7 +69,7 @@ double PoolGeometry::divisor(const Dims& o) const {
 PoolGeometry pool_geometry(const Problem& problem, const Dims& source_like, const Dims& pooled_like) {
   PoolGeometry g;
   const Attrs& a = problem.attrs;
-  g.channel_last = a.is(Attr::data_format, "NXC");
+  g.channel_last = channels_last(a);
   g.maximum = problem.op == OpKind::MaxPool || problem.op == OpKind::MaxPoolBackward ||
               problem.op == OpKind::MaxPoolIndicesBackward;
   g.divisor_override = a.i64_or(Attr::divisor_override, 0);

@@ -7,9 +7,9 @@
 #include "kernels/pool_geometry.hpp"
 #include "passes/layout.hpp"
 #include "passes/patterns/sets.hpp"
+#include "src/base/axes.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"
-#include "src/ops/axes.hpp"
 
 namespace partita {
 namespace {
@@ -22,19 +22,6 @@ constexpr OpSet kSum = OpKind::BiasAddBackward | OpKind::ReduceSum;
 bool is_adaptive(OpKind kind) { return kind == OpKind::AdaptiveAvgPool || kind == OpKind::AdaptiveAvgPoolBackward; }
 
 bool is_power_of_two(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
-
-bool all_are(const Dims& list, int64_t value) {
-  return std::all_of(list.begin(), list.end(), [&](int64_t entry) { return entry == value; });
-}
-
-/// Each cell of the one side has one cell of the other.
-bool is_pointwise(const SubOp& op, const Dims& weights) {
-  const FilterAxes axes = filter_axes(op.attrs, weights.size());
-  for (int i = 0; i < weights.size() - 2; ++i)
-    if (weights[axes.spatial + i] != 1) return false;
-  return all_are(op.attrs.dims(Attr::strides), 1) && all_are(op.attrs.dims(Attr::pads_begin), 0) &&
-         all_are(op.attrs.dims(Attr::pads_end), 0) && all_are(op.attrs.dims(Attr::output_padding), 0);
-}
 
 std::string text_of(const SubOp& op) { return str(name_of(op.kind), " ", op.id); }
 
@@ -72,11 +59,13 @@ class Commuter {
   Move move_of(const SubOp& op) const {
     if (patterns::kDataGradient.has(op.kind)) {
       const SubOp* spread = spread_of(op, 0);
-      return spread && is_pointwise(op, dims(op.in[1])) && is_less(*spread, op, op.out[0]) ? Move::data : Move::none;
+      return spread && is_pointwise(op.attrs, dims(op.in[1])) && is_less(*spread, op, op.out[0]) ? Move::data
+                                                                                                 : Move::none;
     }
     if (patterns::kWeightsGradient.has(op.kind)) {
       const SubOp* spread = spread_of(op, 1);
-      return spread && is_pointwise(op, dims(op.out[0])) && is_less(*spread, op, op.in[0]) ? Move::weights : Move::none;
+      return spread && is_pointwise(op.attrs, dims(op.out[0])) && is_less(*spread, op, op.in[0]) ? Move::weights
+                                                                                                 : Move::none;
     }
     if (kSum.has(op.kind)) return sums_all(op) ? Move::sum : Move::none;
     if (patterns::kAverage.has(op.kind)) return pools_product(op) ? Move::forward : Move::none;
@@ -180,7 +169,7 @@ class Commuter {
     if (type(pool.in[0]) == Dtype::bf16 || elements(dims(pool.out[0])) == 0) return false;
     for (int v : op->in)
       if (const SubOp* made = maker(v); made && made->kind == OpKind::Dequantize) return false;
-    if (!is_pointwise(*op, dims(op->in[1])) || !is_less(pool, *op, op->in[0])) return false;
+    if (!is_pointwise(op->attrs, dims(op->in[1])) || !is_less(pool, *op, op->in[0])) return false;
     return op->in.size() < 3 || shares_all(pool);
   }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/pool_geometry.hpp"
+#include "src/base/axes.hpp"
 #include "src/base/shape.hpp"
 #include "src/ir/op_def.hpp"
 
@@ -76,29 +77,21 @@ const TensorDesc* main_tensor(const Problem& p) {
 
 /// Each window is a cell of its own, with all channels.
 bool windows_are_cells(const Attrs& attrs, const logical_tensor& weights) {
-  const bool channels_first = attrs.is(Attr::weights_format, "OIX") || attrs.is(Attr::weights_format, "IOX");
-  const int spatial = channels_first ? 2 : 0;  // its first axis
-  for (int d = spatial; d < spatial + weights.rank() - 2; ++d)
-    if (weights.dims[d] != 1) return false;
-  return attrs.i64_or(Attr::groups, 1) == 1 &&
-         std::ranges::all_of(attrs.dims(Attr::strides), [](int64_t stride) { return stride == 1; });
+  return attrs.i64_or(Attr::groups, 1) == 1 && is_pointwise(attrs, weights.dims);
 }
 
 /// Images are matrices where they lie.
-bool multiplies_in_place(const Subgraph& graph, const SubOp& op, const Dims& dims) {
+bool multiplies_in_place(const Subgraph& graph, const SubOp& op) {
   const auto desc = [&](size_t k) -> const logical_tensor& { return graph.values[static_cast<size_t>(op.in[k])].desc; };
   const logical_tensor &src = desc(0), &weights = desc(1);
   if (op.kind != OpKind::Convolution && op.kind != OpKind::ConvTranspose) return false;
-  if (!op.attrs.is(Attr::data_format, "NCX") || src.dtype != Dtype::f32) return false;
-  if (!windows_are_cells(op.attrs, weights) || !is_dense(src.dims, src.strides)) return false;
-  for (int d = 2; d < dims.size(); ++d)
-    if (src.dims[d] != dims[d]) return false;
-  return true;
+  if (channels_last(op.attrs) || src.dtype != Dtype::f32) return false;
+  return windows_are_cells(op.attrs, weights) && is_dense(src.dims, src.strides);
 }
 
 /// A convolution that is no product of matrices as they lie.
 bool has_windows(const op& o, const Attrs& attrs) {
-  if (o.kind != OpKind::Convolution || !attrs.is(Attr::data_format, "NCX") || o.inputs.size() < 2) return false;
+  if (o.kind != OpKind::Convolution || channels_last(attrs) || o.inputs.size() < 2) return false;
   const logical_tensor& weights = o.inputs[1];
   if (!weights.shape_known() || weights.rank() < kLeastRankOfImages) return false;
   return !windows_are_cells(attrs, weights);
@@ -135,10 +128,9 @@ Dims open_strides(const Subgraph& graph, const SubOp& op, size_t out, const Tens
   if (dims.size() < kLeastRankOfImages) return dense_strides(dims);
   if (!readers.convolved.count(result.id)) {
     if (readers.normalized.count(result.id)) return dense_strides(dims);
-    if (is_convolution(def.step) && multiplies_in_place(graph, op, dims)) return dense_strides(dims);
+    if (is_convolution(def.step) && multiplies_in_place(graph, op)) return dense_strides(dims);
   }
-  if (is_convolution(def.step))
-    return op.attrs.is(Attr::data_format, "NCX") ? channels_last_strides(dims) : dense_strides(dims);
+  if (is_convolution(def.step)) return channels_last(op.attrs) ? dense_strides(dims) : channels_last_strides(dims);
   if (!keeps_axes(def)) return dense_strides(dims);
   for (int v : op.in) {
     const logical_tensor& from = graph.values[static_cast<size_t>(v)].desc;
@@ -156,7 +148,7 @@ Problem in_memory_order(Problem problem) {
   const TensorDesc* main = main_tensor(problem);
   if (!main || has_indices(problem) || problem.attrs.has(Attr::spatial_axes)) return problem;
   const int rank = main->dims.size(), last = rank - 1;
-  const bool product = is_convolution(problem.step), named_second = problem.attrs.is(Attr::data_format, "NCX");
+  const bool product = is_convolution(problem.step), named_second = !channels_last(problem.attrs);
   const bool second_lies_last = named_second && is_channels_last(main->dims, main->strides);
   const bool last_is_one = !named_second && !product && rank >= kLeastRankOfImages && main->dims[last] == 1;
   if (!second_lies_last && !last_is_one) return problem;

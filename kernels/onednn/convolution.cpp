@@ -6,6 +6,7 @@
 
 #include "kernels/onednn/post_ops.hpp"
 #include "kernels/onednn/rows.hpp"
+#include "src/base/axes.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 
@@ -231,11 +232,9 @@ std::vector<TensorDesc> operands_of(const Problem& problem, const Product& produ
 /// Scales of the weights lie along their output channels, over all groups.
 ScaleAxis scale_axis(const Problem& problem, const Product& product, bool transposed) {
   const Attrs& attrs = problem.attrs;
-  const int last = product.weights.dims.size() - 1;
   const bool grouped = attrs.i64_or(Attr::groups, 1) > 1;
-  const bool channels_first = attrs.is(Attr::weights_format, "OIX") || attrs.is(Attr::weights_format, "IOX");
-  // IOX and XOI name the output channels second
-  const int axis = transposed ? (channels_first ? 1 : last - 1) : (channels_first ? 0 : last);
+  const FilterAxes axes = filter_axes(attrs, product.weights.dims.size());
+  const int axis = transposed ? axes.wide : axes.narrow;
   return {axis, grouped ? 3 : 1, transposed && grouped ? -1 : product.weights.dims[axis]};
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gradients of PReLU.
 #include "kernels/onednn/rows.hpp"
+#include "src/base/axes.hpp"
 
 namespace partita::onednn {
 namespace {
@@ -8,7 +9,7 @@ namespace {
 /// The slope with the rank of src: a vector belongs to the channels, other ranks are aligned at the right.
 TensorDesc aligned_slope(TensorDesc slope, const TensorDesc& src, const Attrs& attrs) {
   const int rank = src.dims.size();
-  const int channel = attrs.is(Attr::data_format, "NCX") ? std::min(1, rank - 1) : rank - 1;
+  const int channel = channel_axis(attrs, rank);
   if (slope.dims.size() == 1 && slope.dims[0] == src.dims[channel]) {
     for (int axis = channel + 1; axis < rank; ++axis) slope = with_unit_axis(slope, slope.dims.size());
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "src/base/axes.hpp"
 #include "src/base/dtype.hpp"
 
 namespace partita::onednn {
@@ -92,14 +93,13 @@ size_t offset_bytes(const TensorDesc& tensor) { return bytes_for(tensor.dtype, t
 
 TensorDesc channel_first(const TensorDesc& tensor, const Attrs& attrs) {
   TensorDesc view = tensor;
-  if (!attrs.is(Attr::data_format, "NCX") && view.dims.size() > 2) move_axis(view, view.dims.size() - 1, 1);
+  if (channels_last(attrs) && view.dims.size() > 2) move_axis(view, view.dims.size() - 1, 1);
   return view;
 }
 
 TensorDesc weights_oix(const TensorDesc& weights, const Attrs& attrs) {
   TensorDesc view = weights;
-  const bool spatial_first = !attrs.is(Attr::weights_format, "OIX") && !attrs.is(Attr::weights_format, "IOX");
-  if (spatial_first) {
+  if (filter_axes(attrs, view.dims.size()).spatial == 0) {
     const int last = view.dims.size() - 1;
     move_axis(view, last, 0);
     move_axis(view, last, 1);

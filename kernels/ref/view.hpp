@@ -58,7 +58,8 @@ View out_view(const Problem& problem, const RunArgs& args, int port);
 
 /// The view with axes in the order n, channel, spatial, whatever the `data_format` attribute says.
 View channel_first(View view, const Attrs& attrs);
-/// Axis of the channels in the tensor as the user laid it out.
+/// Axis of the channels in the tensor as the user laid it out. References read data_format and weights_format
+/// themselves: src/base/axes.hpp, which everything else asks, is among what they check.
 int channel_axis(int rank, const Attrs& attrs);
 /// The view broadcast to `dims` by the numpy rule (stride 0 where an axis repeats).
 View broadcast_to(View view, const Dims& dims);

@@ -7,6 +7,7 @@
 //              diff_src = gamma * r * (dy - s / N - (x - mean) * r^2 * d / N),   diff_gamma = r * d,   diff_beta = s
 // (Ioffe and Szegedy 2015, with the variance computed from shifted data: Chan, Golub and LeVeque 1983.)
 #include "passes/lower/lowering.hpp"
+#include "src/base/axes.hpp"
 #include "src/base/shape.hpp"
 
 namespace partita {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lowering of element-wise operators to loops over their result.
 #include "passes/lower/lowering.hpp"
+#include "src/base/axes.hpp"
 
 namespace partita {
 namespace {

@@ -160,8 +160,6 @@ TensorDesc spread_along(const TensorDesc& desc, const Dims& space, int axis) {
   return made;
 }
 
-int channel_axis(const Attrs& attrs, int rank) { return attrs.is(Attr::data_format, "NCX") && rank > 1 ? 1 : rank - 1; }
-
 Result<Program> lower(const Subgraph& graph, const Target& target) {
   Program program;
   for (const SubValue& v : graph.values) {

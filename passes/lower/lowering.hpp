@@ -62,8 +62,6 @@ class LoopStep {
 TensorDesc spread(const TensorDesc& desc, const Dims& space);
 /// A 1-D `desc` along one axis of `space`.
 TensorDesc spread_along(const TensorDesc& desc, const Dims& space, int axis);
-/// The channel axis that data_format names.
-int channel_axis(const Attrs& attrs, int rank);
 
 Status lower_elementwise(Lowering& l);  ///< operators with an expression
 Status lower_matmul(Lowering& l);

@@ -3,6 +3,7 @@
 // covers everything, an average's gradient is repeated over its plane.
 #include "kernels/pool_geometry.hpp"
 #include "passes/lower/lowering.hpp"
+#include "src/base/axes.hpp"
 
 namespace partita {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 void make_common(Problem& p) {
   const bool backward = p.op == OpKind::AdaptiveAvgPoolBackward;
   const Dims &wide = (backward ? p.out : p.in)[0].dims, &narrow = (backward ? p.in : p.out)[0].dims;
-  const PoolAxes axes{wide.size() - 2, true, p.attrs.is(Attr::data_format, "NXC")};
+  const PoolAxes axes{wide.size() - 2, true, channels_last(p.attrs)};
   std::vector<int64_t> kernel;
   for (int i = 0; i < axes.spatial; ++i) {
     const int64_t cells = wide[axes.spatial_axis(i)], windows = narrow[axes.spatial_axis(i)];

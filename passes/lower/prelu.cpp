@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lowering of PReLU's gradients: one loop that stores the one and folds the other along the axes that the slope lacks.
 #include "passes/lower/lowering.hpp"
+#include "src/base/axes.hpp"
 #include "src/base/shape.hpp"
 
 namespace partita {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "passes/lower/lowering.hpp"
+#include "src/base/axes.hpp"
 #include "src/base/check.hpp"
 #include "src/base/shape.hpp"
 

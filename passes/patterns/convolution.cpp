@@ -5,6 +5,7 @@
 #include "passes/match.hpp"
 #include "passes/patterns/sets.hpp"
 #include "passes/patterns/tables.hpp"
+#include "src/base/axes.hpp"
 
 namespace partita::patterns {
 namespace {
@@ -40,9 +41,8 @@ const char* not_depthwise(const FinalGraph& graph, const Match& match) {
   const int64_t groups = attrs.i64_or(Attr::groups, 1);
   if (!weights.rank_known || !weights.shape_known())
     return "the shape of the second convolution's weights is not known";
-  const bool outer_first = attrs.is(Attr::weights_format, "OIX");
-  const int rank = weights.rank();
-  const int64_t out = weights.dims[outer_first ? 0 : rank - 1], in = weights.dims[outer_first ? 1 : rank - 2];
+  const FilterAxes axes = filter_axes(attrs, weights.rank());
+  const int64_t out = weights.dims[axes.narrow], in = weights.dims[axes.wide];
   return groups > 1 && groups == out && in == 1 ? nullptr : "the second convolution is not depthwise";
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "src/base/axes.hpp"
 #include "src/base/shape.hpp"
 
 namespace partita {
@@ -81,7 +82,7 @@ std::optional<Walk> matmul_walk(const Problem& p) {
 /// Gradients of poolings: batch and channels are free, windows keep cells together.
 std::optional<Walk> pool_backward_walk(const Problem& p) {
   const Dims& space = p.out[0].dims;
-  const int rank = space.size(), channel = p.attrs.is(Attr::data_format, "NXC") ? rank - 1 : 1;
+  const int rank = space.size(), channel = channel_axis(p.attrs, rank);
   Walk walk{space, std::vector<bool>(static_cast<size_t>(rank), false), {}, {}};
   std::vector<int> axes(static_cast<size_t>(rank), -1);
   for (int free : {0, channel}) {

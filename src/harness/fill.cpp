@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/pool_geometry.hpp"
+#include "src/base/axes.hpp"
 #include "src/base/check.hpp"
 #include "src/base/hash.hpp"
 #include "src/base/shape.hpp"
@@ -96,9 +97,8 @@ Result<std::vector<int64_t>> shape_content(const FinalGraph& graph, const Use& u
                 str(place_of(o), ": the output shape must be known to choose a content for input ", use.port));
   std::vector<int64_t> content;
   if (attr == Attr::sizes) {
-    const bool channel_last = attrs.is(Attr::data_format, "NXC");
-    for (int d = channel_last ? 1 : 2; d < out.desc.rank() - (channel_last ? 1 : 0); ++d)
-      content.push_back(out.desc.dims[d]);
+    const Dims spatial = spatial_dims(attrs, out.desc.dims);
+    content.assign(spatial.begin(), spatial.end());
   } else if (attr == Attr::axes) {
     const Dims& src = graph.values[static_cast<size_t>(graph.in[static_cast<size_t>(use.op)][0])].desc.dims;
     const bool keep = attrs.flag_or(Attr::keep_dims, false);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch normalisation: inference, training, and its gradient.
+#include "src/base/axes.hpp"
 #include "src/base/check.hpp"
 #include "src/ops/attributes.hpp"
-#include "src/ops/axes.hpp"
 #include "src/ops/expressions.hpp"
 #include "src/ops/families.hpp"
 #include "src/ops/rules.hpp"

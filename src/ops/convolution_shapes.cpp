@@ -2,9 +2,9 @@
 // Shapes of the six convolution operators.
 #include "src/ops/convolution_shapes.hpp"
 
+#include "src/base/axes.hpp"
 #include "src/base/check.hpp"
 #include "src/base/text.hpp"
-#include "src/ops/axes.hpp"
 #include "src/ops/windows.hpp"
 
 namespace partita {

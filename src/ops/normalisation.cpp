@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Normalisation within one sample: layer norm with its gradient, RMS norm, group norm.
+#include "src/base/axes.hpp"
 #include "src/base/check.hpp"
 #include "src/base/shape.hpp"
 #include "src/ops/attributes.hpp"
-#include "src/ops/axes.hpp"
 #include "src/ops/families.hpp"
 #include "src/ops/rules.hpp"
 

@@ -2,9 +2,9 @@
 // What the shape rules of poolings share: their tensors may lack the batch axis.
 #pragma once
 
+#include "src/base/axes.hpp"
 #include "src/base/pool_axes.hpp"
 #include "src/ops/attributes.hpp"
-#include "src/ops/axes.hpp"
 #include "src/ops/windows.hpp"
 
 namespace partita {

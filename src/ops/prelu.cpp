@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // PReLU and its gradients: the slope below 0 is a tensor.
+#include "src/base/axes.hpp"
 #include "src/base/check.hpp"
 #include "src/base/shape.hpp"
 #include "src/ops/attributes.hpp"
-#include "src/ops/axes.hpp"
 #include "src/ops/expressions.hpp"
 #include "src/ops/families.hpp"
 #include "src/ops/rules.hpp"

@@ -2,10 +2,10 @@
 // Interpolate and its gradient.
 #include <cmath>
 
+#include "src/base/axes.hpp"
 #include "src/base/check.hpp"
 #include "src/base/text.hpp"
 #include "src/ops/attributes.hpp"
-#include "src/ops/axes.hpp"
 #include "src/ops/families.hpp"
 #include "src/ops/rules.hpp"
 

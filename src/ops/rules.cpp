@@ -2,10 +2,10 @@
 // Checks and shape rules that several families share.
 #include "src/ops/rules.hpp"
 
+#include "src/base/axes.hpp"
 #include "src/base/check.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"
-#include "src/ops/axes.hpp"
 
 namespace partita {
 

@@ -167,6 +167,12 @@ TEST(specialize, leaves_products_of_matrices_row_major_where_they_lie) {
       "; %5 = Convolution(%3, %4: f32[4,4,1,1]) {strides=[1,1], pads_begin=[0,0], pads_end=[0,0], dilations=[1,1], "
       "data_format=NCX, weights_format=OIX}");
   EXPECT_EQ(strides.at(2), kRowMajor);
+  EXPECT_EQ(chosen_strides(std::string(kProduct) +
+                           "; %5 = Convolution(%3, %4: f32[4,4,1,1]) {strides=[1,1], pads_begin=[1,1], pads_end=[1,1], "
+                           "auto_pad=SAME_UPPER, dilations=[1,1], data_format=NCX, weights_format=OIX}")
+                .at(2),
+            kRowMajor)
+      << "auto_pad looks at no list";
   const auto transposed = [](const char* step) {
     return chosen_strides(str("%2 = ConvTranspose(%0: f32[2,3,6,6], %1: f32[3,4,1,1]) {strides=[", step,
                               "], pads_begin=[0,0], pads_end=[0,0], dilations=[1,1], data_format=NCX, "
@@ -183,6 +189,8 @@ TEST(specialize, lays_products_of_matrices_channels_last_for_convolutions_with_w
         "; %5 = Convolution(%3, %4: f32[3,3,4,4]) {strides=[1,1], pads_begin=[1,1], pads_end=[1,1], dilations=[1,1], "
         "data_format=NCX, weights_format=XIO}",
         "; %5 = Convolution(%3, %4: f32[4,4,1,1]) {strides=[2,2], pads_begin=[0,0], pads_end=[0,0], dilations=[1,1], "
+        "data_format=NCX, weights_format=OIX}",
+        "; %5 = Convolution(%3, %4: f32[4,4,1,1]) {strides=[1,1], pads_begin=[1,0], pads_end=[0,0], dilations=[1,1], "
         "data_format=NCX, weights_format=OIX}"}) {
     const auto strides = chosen_strides(std::string(kProduct) + next);
     EXPECT_EQ(strides.at(2), kChannelsLast) << next;

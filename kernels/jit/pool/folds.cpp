@@ -6,6 +6,7 @@
 
 #include "kernels/jit/pool/walk.hpp"
 #include "kernels/loop/fold_plan.hpp"
+#include "src/base/axes.hpp"
 #include "src/base/round.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/threads.hpp"
@@ -15,9 +16,7 @@ namespace {
 
 size_t lines(int64_t bytes) { return static_cast<size_t>(aligned(bytes)); }
 
-int channel_axis_of(const Problem& p, const TensorDesc& desc) {
-  return p.attrs.is(Attr::data_format, "NXC") ? desc.dims.size() - 1 : 1;
-}
+int channel_axis_of(const Problem& p, const TensorDesc& desc) { return channel_axis(p.attrs, desc.dims.size()); }
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 #include "kernels/jit/flat/exceeds_cache.hpp"
 #include "kernels/jit/rows/norm.hpp"
 #include "kernels/jit/rows/norm_parts.hpp"
+#include "src/base/axes.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/round.hpp"
@@ -41,7 +42,7 @@ bool has_stats(const Problem& p) { return p.out_ports() > 2; }
 /// Rows and lanes, whichever of channels and positions lie next to each other.
 const char* choose_space(const Problem& p, const std::vector<SpaceOperand>& operands, GroupPlan& plan) {
   const Dims& dims = p.out[0].dims;
-  const int channel = p.attrs.is(Attr::data_format, "NCX") ? 1 : dims.size() - 1;
+  const int channel = channel_axis(p.attrs, dims.size());
   std::vector<SharedAxis> positions;
   for (int d = 1; d < dims.size(); ++d)
     if (d != channel) positions.push_back(shared_axis(dims, d, operands));

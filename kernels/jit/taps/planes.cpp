@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "src/base/axes.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/round.hpp"
 
@@ -12,10 +13,9 @@ namespace partita::jit {
 
 PlaneAxes plane_axes(const Problem& p) {
   const int rank = p.out[0].dims.size(), spatial = rank - 2;
-  const bool last = p.attrs.is(Attr::data_format, "NXC");
-  const int first = last ? 1 : 2;
+  const int first = first_spatial_axis(p.attrs);
   const auto axis = [&](int from_end) { return from_end <= spatial ? first + spatial - from_end : -1; };
-  return {last ? rank - 1 : 1, axis(3), axis(2), axis(1)};
+  return {channel_axis(p.attrs, rank), axis(3), axis(2), axis(1)};
 }
 
 int WalkedTensor::row_step(const PlaneWalk& walk, int64_t extent) const {

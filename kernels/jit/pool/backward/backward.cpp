@@ -16,6 +16,7 @@
 #include "kernels/jit/pool/backward/window.hpp"
 #include "kernels/jit/pool/folds.hpp"
 #include "kernels/jit/rows/global_maximum.hpp"
+#include "src/base/axes.hpp"
 
 namespace partita::jit {
 namespace {
@@ -76,8 +77,8 @@ Result<Run> make_pool_backward(const Problem& problem, const Target& target) {
   if (AverageLastPool::fits(problem)) return run_of<AverageLastPool>(problem, target);
   if (AveragePlanePool::fits(problem)) return run_of<AveragePlanePool>(problem, target);
   if (AverageFirstPool::fits(problem)) return run_of<AverageFirstPool>(problem, target);
-  return problem.attrs.is(Attr::data_format, "NXC") ? run_of<ChannelLastPool>(problem, target)
-                                                    : run_of<ChannelFirstPool>(problem, target);
+  return channels_last(problem.attrs) ? run_of<ChannelLastPool>(problem, target)
+                                      : run_of<ChannelFirstPool>(problem, target);
 }
 
 bool fits_adaptive_average(const Problem& problem, const Target& target) {

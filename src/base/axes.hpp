@@ -3,12 +3,13 @@
 #pragma once
 
 #include "src/base/attrs.hpp"
-#include "src/ir/op_def.hpp"
 
 namespace partita {
 
+/// The default where the attribute is absent, too.
 inline bool channels_last(const Attrs& attrs) { return !attrs.is(Attr::data_format, "NCX"); }
-inline int channel_axis(const Attrs& attrs, int rank) { return channels_last(attrs) ? rank - 1 : 1; }
+/// A tensor of one axis has channels alone.
+inline int channel_axis(const Attrs& attrs, int rank) { return channels_last(attrs) || rank < 2 ? rank - 1 : 1; }
 inline int first_spatial_axis(const Attrs& attrs) { return channels_last(attrs) ? 1 : 2; }
 /// The dims of the spatial axes alone.
 Dims spatial_dims(const Attrs& attrs, const Dims& dims);
@@ -23,5 +24,9 @@ struct FilterAxes {
   int spatial = 2;
 };
 FilterAxes filter_axes(const Attrs& attrs, int rank);
+
+/// Whether a convolution of any direction has windows of one cell each, one for each cell: every cell of the one side
+/// is made of one of the other. `weights`: dims of the filter. Groups are the caller's concern.
+bool is_pointwise(const Attrs& attrs, const Dims& weights);
 
 }  // namespace partita
