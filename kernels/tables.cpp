@@ -42,39 +42,41 @@ constexpr Kernel interpreter_row(const char* name, StepKind step) {
 }
 
 #if PARTITA_JIT
-/// A generated kernel in the instructions of its row, also where the target has better ones.
-template <Result<Run> (*make)(const Problem&, const Target&), Isa isa>
-constexpr Kernel jit_row(const char* name, StepKind step, const char* (*refuse)(const Problem&, const Target&),
-                         bool in_place = false) {
+Target narrowed(Target target, Isa isa) {
+  target.isa = isa;
+  return target;
+}
+
+/// A generated kernel in the instructions of its row, also where the target has better ones: what it takes depends on
+/// them, too.
+template <const char* (*refuse)(const Problem&, const Target&), Result<Run> (*make)(const Problem&, const Target&),
+          Isa isa>
+constexpr Kernel jit_row(const char* name, StepKind step, bool in_place = false) {
   return {name,
           step,
           isa,
-          refuse,
-          [](const Problem& problem, const Target& target) {
-            Target own = target;
-            own.isa = isa;
-            return make(problem, own);
-          },
+          [](const Problem& problem, const Target& target) { return refuse(problem, narrowed(target, isa)); },
+          [](const Problem& problem, const Target& target) { return make(problem, narrowed(target, isa)); },
           in_place};
 }
 #endif
 
 constexpr std::array kLoop = {
 #if PARTITA_JIT
-    jit_row<jit::make_flat, Isa::avx512>("loop_any_jit_avx512", StepKind::loop, jit::refuse_flat, true),
-    jit_row<jit::make_flat, Isa::avx2>("loop_any_jit_avx2", StepKind::loop, jit::refuse_flat, true),
-    jit_row<jit::make_strided, Isa::avx512>("loop_any_jit_transpose_avx512", StepKind::loop, jit::refuse_strided, true),
-    jit_row<jit::make_strided, Isa::avx2>("loop_any_jit_transpose_avx2", StepKind::loop, jit::refuse_strided, true),
+    jit_row<jit::refuse_flat, jit::make_flat, Isa::avx512>("loop_any_jit_avx512", StepKind::loop, true),
+    jit_row<jit::refuse_flat, jit::make_flat, Isa::avx2>("loop_any_jit_avx2", StepKind::loop, true),
+    jit_row<jit::refuse_strided, jit::make_strided, Isa::avx512>("loop_any_jit_transpose_avx512", StepKind::loop, true),
+    jit_row<jit::refuse_strided, jit::make_strided, Isa::avx2>("loop_any_jit_transpose_avx2", StepKind::loop, true),
 #endif
     interpreter_row("loop_any_interpreter", StepKind::loop),
 };
 
 constexpr std::array kPoolForward = {
 #if PARTITA_JIT
-    jit_row<jit::make_pool_forward, Isa::avx512>("pool_forward_any_jit_avx512", StepKind::pool_forward,
-                                                 jit::refuse_pool_forward, true),
-    jit_row<jit::make_pool_forward, Isa::avx2>("pool_forward_any_jit_avx2", StepKind::pool_forward,
-                                               jit::refuse_pool_forward, true),
+    jit_row<jit::refuse_pool_forward, jit::make_pool_forward, Isa::avx512>("pool_forward_any_jit_avx512",
+                                                                           StepKind::pool_forward, true),
+    jit_row<jit::refuse_pool_forward, jit::make_pool_forward, Isa::avx2>("pool_forward_any_jit_avx2",
+                                                                         StepKind::pool_forward, true),
 #endif
     native_row<onednn::plan_pool_forward>("pool_forward_float_onednn", StepKind::pool_forward),
     float_row<onednn::plan_pool_forward>("pool_forward_any_onednn_f32", StepKind::pool_forward),
@@ -84,10 +86,10 @@ constexpr std::array kPoolForward = {
 
 constexpr std::array kPoolBackward = {
 #if PARTITA_JIT
-    jit_row<jit::make_pool_backward, Isa::avx512>("pool_backward_any_jit_avx512", StepKind::pool_backward,
-                                                  jit::refuse_pool_backward, true),
-    jit_row<jit::make_pool_backward, Isa::avx2>("pool_backward_any_jit_avx2", StepKind::pool_backward,
-                                                jit::refuse_pool_backward, true),
+    jit_row<jit::refuse_pool_backward, jit::make_pool_backward, Isa::avx512>("pool_backward_any_jit_avx512",
+                                                                             StepKind::pool_backward, true),
+    jit_row<jit::refuse_pool_backward, jit::make_pool_backward, Isa::avx2>("pool_backward_any_jit_avx2",
+                                                                           StepKind::pool_backward, true),
 #endif
     native_row<onednn::plan_pool_backward>("pool_backward_float_onednn", StepKind::pool_backward),
     float_row<onednn::plan_pool_backward>("pool_backward_any_onednn_f32", StepKind::pool_backward),
@@ -97,10 +99,10 @@ constexpr std::array kPoolBackward = {
 
 constexpr std::array kMaxPoolBackward = {
 #if PARTITA_JIT
-    jit_row<jit::make_pool_backward, Isa::avx512>("max_pool_backward_any_jit_avx512", StepKind::max_pool_backward,
-                                                  jit::refuse_pool_backward, true),
-    jit_row<jit::make_pool_backward, Isa::avx2>("max_pool_backward_any_jit_avx2", StepKind::max_pool_backward,
-                                                jit::refuse_pool_backward, true),
+    jit_row<jit::refuse_pool_backward, jit::make_pool_backward, Isa::avx512>("max_pool_backward_any_jit_avx512",
+                                                                             StepKind::max_pool_backward, true),
+    jit_row<jit::refuse_pool_backward, jit::make_pool_backward, Isa::avx2>("max_pool_backward_any_jit_avx2",
+                                                                           StepKind::max_pool_backward, true),
     // Before oneDNN's kernels, for which NaN is no maximum.
     interpreter_row("max_pool_backward_any_interpreter", StepKind::max_pool_backward),
 #endif
@@ -114,12 +116,10 @@ constexpr std::array kMaxPoolBackward = {
 
 constexpr std::array kMaxPoolIndicesBackward = {
 #if PARTITA_JIT
-    jit_row<jit::make_pool_from_indices, Isa::avx512>("max_pool_indices_backward_any_jit_avx512",
-                                                      StepKind::max_pool_indices_backward,
-                                                      jit::refuse_pool_from_indices, true),
-    jit_row<jit::make_pool_from_indices, Isa::avx2>("max_pool_indices_backward_any_jit_avx2",
-                                                    StepKind::max_pool_indices_backward, jit::refuse_pool_from_indices,
-                                                    true),
+    jit_row<jit::refuse_pool_from_indices, jit::make_pool_from_indices, Isa::avx512>(
+        "max_pool_indices_backward_any_jit_avx512", StepKind::max_pool_indices_backward, true),
+    jit_row<jit::refuse_pool_from_indices, jit::make_pool_from_indices, Isa::avx2>(
+        "max_pool_indices_backward_any_jit_avx2", StepKind::max_pool_indices_backward, true),
 #endif
     reference_row("max_pool_indices_backward_any_ref", StepKind::max_pool_indices_backward),
 };
@@ -154,8 +154,8 @@ constexpr std::array kMatmul = {
 
 constexpr std::array kSoftmax = {
 #if PARTITA_JIT
-    jit_row<jit::make_softmax, Isa::avx512>("softmax_any_jit_avx512", StepKind::softmax, jit::refuse_softmax, true),
-    jit_row<jit::make_softmax, Isa::avx2>("softmax_any_jit_avx2", StepKind::softmax, jit::refuse_softmax, true),
+    jit_row<jit::refuse_softmax, jit::make_softmax, Isa::avx512>("softmax_any_jit_avx512", StepKind::softmax, true),
+    jit_row<jit::refuse_softmax, jit::make_softmax, Isa::avx2>("softmax_any_jit_avx2", StepKind::softmax, true),
 #endif
     native_row<onednn::plan_softmax>("softmax_float_onednn", StepKind::softmax),
     float_row<onednn::plan_softmax>("softmax_any_onednn_f32", StepKind::softmax),
@@ -164,10 +164,10 @@ constexpr std::array kSoftmax = {
 
 constexpr std::array kSoftmaxBackward = {
 #if PARTITA_JIT
-    jit_row<jit::make_softmax_backward, Isa::avx512>("softmax_backward_any_jit_avx512", StepKind::softmax_backward,
-                                                     jit::refuse_softmax_backward, true),
-    jit_row<jit::make_softmax_backward, Isa::avx2>("softmax_backward_any_jit_avx2", StepKind::softmax_backward,
-                                                   jit::refuse_softmax_backward, true),
+    jit_row<jit::refuse_softmax_backward, jit::make_softmax_backward, Isa::avx512>("softmax_backward_any_jit_avx512",
+                                                                                   StepKind::softmax_backward, true),
+    jit_row<jit::refuse_softmax_backward, jit::make_softmax_backward, Isa::avx2>("softmax_backward_any_jit_avx2",
+                                                                                 StepKind::softmax_backward, true),
 #endif
     native_row<onednn::plan_softmax_backward>("softmax_backward_float_onednn", StepKind::softmax_backward),
     float_row<onednn::plan_softmax_backward>("softmax_backward_any_onednn_f32", StepKind::softmax_backward),
@@ -188,10 +188,10 @@ constexpr std::array kBatchNormBackward = {
 
 constexpr std::array kLayerNorm = {
 #if PARTITA_JIT
-    jit_row<jit::make_layer_norm, Isa::avx512>("layer_norm_any_jit_avx512", StepKind::layer_norm,
-                                               jit::refuse_layer_norm, true),
-    jit_row<jit::make_layer_norm, Isa::avx2>("layer_norm_any_jit_avx2", StepKind::layer_norm, jit::refuse_layer_norm,
-                                             true),
+    jit_row<jit::refuse_layer_norm, jit::make_layer_norm, Isa::avx512>("layer_norm_any_jit_avx512",
+                                                                       StepKind::layer_norm, true),
+    jit_row<jit::refuse_layer_norm, jit::make_layer_norm, Isa::avx2>("layer_norm_any_jit_avx2", StepKind::layer_norm,
+                                                                     true),
 #endif
     native_row<onednn::plan_layer_norm>("layer_norm_float_onednn", StepKind::layer_norm),
     float_row<onednn::plan_layer_norm>("layer_norm_any_onednn_f32", StepKind::layer_norm),
@@ -200,10 +200,10 @@ constexpr std::array kLayerNorm = {
 
 constexpr std::array kLayerNormBackward = {
 #if PARTITA_JIT
-    jit_row<jit::make_layer_norm_backward, Isa::avx512>(
-        "layer_norm_backward_any_jit_avx512", StepKind::layer_norm_backward, jit::refuse_layer_norm_backward, true),
-    jit_row<jit::make_layer_norm_backward, Isa::avx2>("layer_norm_backward_any_jit_avx2", StepKind::layer_norm_backward,
-                                                      jit::refuse_layer_norm_backward, true),
+    jit_row<jit::refuse_layer_norm_backward, jit::make_layer_norm_backward, Isa::avx512>(
+        "layer_norm_backward_any_jit_avx512", StepKind::layer_norm_backward, true),
+    jit_row<jit::refuse_layer_norm_backward, jit::make_layer_norm_backward, Isa::avx2>(
+        "layer_norm_backward_any_jit_avx2", StepKind::layer_norm_backward, true),
 #endif
     native_row<onednn::plan_layer_norm_backward>("layer_norm_backward_float_onednn", StepKind::layer_norm_backward),
     float_row<onednn::plan_layer_norm_backward>("layer_norm_backward_any_onednn_f32", StepKind::layer_norm_backward),
@@ -212,10 +212,10 @@ constexpr std::array kLayerNormBackward = {
 
 constexpr std::array kGroupNorm = {
 #if PARTITA_JIT
-    jit_row<jit::make_group_norm, Isa::avx512>("group_norm_any_jit_avx512", StepKind::group_norm,
-                                               jit::refuse_group_norm, true),
-    jit_row<jit::make_group_norm, Isa::avx2>("group_norm_any_jit_avx2", StepKind::group_norm, jit::refuse_group_norm,
-                                             true),
+    jit_row<jit::refuse_group_norm, jit::make_group_norm, Isa::avx512>("group_norm_any_jit_avx512",
+                                                                       StepKind::group_norm, true),
+    jit_row<jit::refuse_group_norm, jit::make_group_norm, Isa::avx2>("group_norm_any_jit_avx2", StepKind::group_norm,
+                                                                     true),
 #endif
     native_row<onednn::plan_group_norm>("group_norm_float_onednn", StepKind::group_norm),
     float_row<onednn::plan_group_norm>("group_norm_any_onednn_f32", StepKind::group_norm),
@@ -230,8 +230,8 @@ constexpr std::array kReduce = {
 
 constexpr std::array kResample = {
 #if PARTITA_JIT
-    jit_row<jit::make_resample, Isa::avx512>("resample_any_jit_avx512", StepKind::resample, jit::refuse_resample, true),
-    jit_row<jit::make_resample, Isa::avx2>("resample_any_jit_avx2", StepKind::resample, jit::refuse_resample, true),
+    jit_row<jit::refuse_resample, jit::make_resample, Isa::avx512>("resample_any_jit_avx512", StepKind::resample, true),
+    jit_row<jit::refuse_resample, jit::make_resample, Isa::avx2>("resample_any_jit_avx2", StepKind::resample, true),
 #endif
     native_row<onednn::plan_resample>("resample_float_onednn", StepKind::resample),
     float_row<onednn::plan_resample>("resample_any_onednn_f32", StepKind::resample),
@@ -240,10 +240,10 @@ constexpr std::array kResample = {
 
 constexpr std::array kResampleBackward = {
 #if PARTITA_JIT
-    jit_row<jit::make_resample, Isa::avx512>("resample_backward_any_jit_avx512", StepKind::resample_backward,
-                                             jit::refuse_resample, true),
-    jit_row<jit::make_resample, Isa::avx2>("resample_backward_any_jit_avx2", StepKind::resample_backward,
-                                           jit::refuse_resample, true),
+    jit_row<jit::refuse_resample, jit::make_resample, Isa::avx512>("resample_backward_any_jit_avx512",
+                                                                   StepKind::resample_backward, true),
+    jit_row<jit::refuse_resample, jit::make_resample, Isa::avx2>("resample_backward_any_jit_avx2",
+                                                                 StepKind::resample_backward, true),
 #endif
     native_row<onednn::plan_resample_backward>("resample_backward_float_onednn", StepKind::resample_backward),
     float_row<onednn::plan_resample_backward>("resample_backward_any_onednn_f32", StepKind::resample_backward),

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "tests/support/maxima.hpp"
 #include "tests/support/random_problem.hpp"
 
 namespace partita::test {
@@ -43,6 +44,15 @@ TEST(tables, the_first_row_that_accepts_is_picked) {
   ASSERT_TRUE(picked.ok()) << picked.status().text();
   EXPECT_STREQ(picked->kernel->name, "matmul_float_onednn");
   EXPECT_TRUE(picked->refused.empty());
+}
+
+/// The scratch memory that these windows take is too much where vectors have 16 lanes, not where they have 8.
+TEST(tables, a_generated_row_takes_what_its_own_instructions_can_whatever_the_target_has) {
+  const Problem p = maximum_gradient(Dtype::f32, {1, 1, {60, 3000}, {40, 40}, {1, 1}, {1, 1}, {0, 0}}, true);
+  for (const Kernel& row : kernels_for(p.step)) {
+    if (row.isa == Isa::any) continue;
+    EXPECT_EQ(row.refuse(p, {.isa = Isa::avx512}) != nullptr, row.isa == Isa::avx512) << row.name;
+  }
 }
 
 TEST(tables, a_forced_name_leaves_only_that_row) {
