@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of step kinds and the printed form of tensor descriptions.
+// What is known of step kinds, and the printed form of tensor descriptions.
 #include "kernels/problem.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "src/base/shape.hpp"
@@ -10,43 +11,42 @@
 namespace partita {
 namespace {
 
-constexpr std::array<std::string_view, 23> kStepNames = {"none",
-                                                         "loop",
-                                                         "pool_forward",
-                                                         "pool_backward",
-                                                         "max_pool_backward",
-                                                         "max_pool_indices_backward",
-                                                         "convolution",
-                                                         "convolution_backward_data",
-                                                         "convolution_backward_weights",
-                                                         "matmul",
-                                                         "softmax",
-                                                         "softmax_backward",
-                                                         "batch_norm",
-                                                         "batch_norm_backward",
-                                                         "layer_norm",
-                                                         "layer_norm_backward",
-                                                         "group_norm",
-                                                         "reduce",
-                                                         "resample",
-                                                         "resample_backward",
-                                                         "prelu_backward",
-                                                         "dropout",
-                                                         "tiles"};
-static_assert(kStepNames.size() == static_cast<size_t>(StepKind::tiles) + 1);
+constexpr auto kTraits = std::to_array<StepTraits>({
+    {.name = "none"},
+    {.name = "loop"},
+    {.name = "pool_forward", .skeleton = true, .images = true, .keeps_axes = true},
+    {.name = "pool_backward", .skeleton = true, .takes_folds = true, .images = true, .keeps_axes = true},
+    {.name = "max_pool_backward",
+     .front_port = 1,
+     .skeleton = true,
+     .takes_folds = true,
+     .images = true,
+     .keeps_axes = true},
+    {.name = "max_pool_indices_backward", .skeleton = true},
+    {.name = "convolution", .product = true, .skeleton = true, .adds_up = true},
+    {.name = "convolution_backward_data", .product = true, .skeleton = true, .adds_up = true},
+    {.name = "convolution_backward_weights", .adds_up = true},
+    {.name = "matmul", .product = true, .skeleton = true, .adds_up = true},
+    {.name = "softmax", .skeleton = true},
+    {.name = "softmax_backward", .skeleton = true, .adds_up = true},
+    {.name = "batch_norm", .keeps_axes = true, .adds_up = true},
+    {.name = "batch_norm_backward", .keeps_axes = true, .adds_up = true},
+    {.name = "layer_norm", .skeleton = true, .adds_up = true},
+    {.name = "layer_norm_backward", .front_port = 1, .skeleton = true, .adds_up = true},
+    {.name = "group_norm", .skeleton = true, .adds_up = true},
+    {.name = "reduce", .adds_up = true},
+    {.name = "resample", .skeleton = true, .images = true, .keeps_axes = true},
+    {.name = "resample_backward", .front_port = 1, .skeleton = true, .images = true, .keeps_axes = true},
+    {.name = "prelu_backward", .keeps_axes = true, .adds_up = true},
+    {.name = "dropout"},
+    {.name = "tiles"},
+});
+static_assert(kTraits.size() == static_cast<size_t>(StepKind::tiles) + 1);
+static_assert(std::ranges::none_of(kTraits, [](const StepTraits& t) { return t.name.empty(); }));
 
 }  // namespace
 
-std::string_view name_of(StepKind kind) { return kStepNames[static_cast<size_t>(kind)]; }
-
-int front_port(StepKind step) {
-  switch (step) {
-    case StepKind::max_pool_backward:
-    case StepKind::layer_norm_backward:
-    case StepKind::resample_backward: return 1;
-    default: return 0;
-  }
-}
+const StepTraits& traits_of(StepKind kind) { return kTraits[static_cast<size_t>(kind)]; }
 
 Expr front_expression(const Problem& problem) {
   Expr e = problem.front;

@@ -24,7 +24,7 @@ struct TensorDesc {
 
 std::string text_of(const TensorDesc& desc);
 
-/// The kinds of work; each has one table of kernels (kernels/tables.cpp).
+/// The kinds of work; each has one table of kernels (kernels/tables.cpp) and a row of traits (kernels/problem.cpp).
 enum class StepKind : uint8_t {
   none,  ///< nothing to do (End)
   loop,  ///< element-wise over the space of its first output, any number of operands
@@ -50,12 +50,25 @@ enum class StepKind : uint8_t {
   dropout,
   tiles,  ///< a program for each tile of a space (passes/tile); made by its pass, no kernel table
 };
-std::string_view name_of(StepKind kind);
 
-/// Steps with two main inputs, whose kernels take expressions only where their primitives do what they say.
-constexpr bool is_product(StepKind kind) {
-  return kind == StepKind::convolution || kind == StepKind::convolution_backward_data || kind == StepKind::matmul;
-}
+/// What passes ask of a kind of step.
+struct StepTraits {
+  std::string_view name;
+  /// The main input: the source of a forward step, the gradient of the result of a backward step.
+  int front_port = 0;
+  /// Two main inputs, and kernels that take expressions only where their primitives do what they say.
+  bool product = false;
+  bool skeleton = false;     ///< takes expressions in front of its main input and behind its main result
+  bool takes_folds = false;  ///< skeleton: its kernels fold what they make
+  /// Walks images whose channels are second or last, as data_format says, and is slow in another order of memory.
+  bool images = false;
+  bool keeps_axes = false;  ///< the result has the axes of the inputs, and may lie as they do
+  bool adds_up = false;     ///< makes sums of many elements, which rounding may leave with an error where they cancel
+};
+const StepTraits& traits_of(StepKind kind);
+inline std::string_view name_of(StepKind kind) { return traits_of(kind).name; }
+inline int front_port(StepKind kind) { return traits_of(kind).front_port; }
+inline bool is_product(StepKind kind) { return traits_of(kind).product; }
 
 /// `in` and `out` start with the ports of operator `op` in port order, as the user laid them out (data_format is an
 /// attribute); further operands of `front` and `back` follow. For StepKind::loop there is no `op`: `in`/`out` are the
@@ -91,8 +104,6 @@ struct Problem {
   int out_ports() const { return ports_out < 0 ? static_cast<int>(out.size()) : ports_out; }
 };
 
-/// The main input: the source of a forward step, the gradient of the result of a backward step.
-int front_port(StepKind step);
 /// Whether the instruction of an expression of `problem` makes a 32-bit integer rather than an f32.
 bool makes_integer(const Instr& in, const Problem& problem);
 /// The problem's expressions; where they are absent, the ones that read the main input and store the main result.

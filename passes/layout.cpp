@@ -20,18 +20,8 @@ bool is_convolution(StepKind step) {
 
 /// Operators whose result has the axes of their inputs and may lie as they do.
 bool keeps_axes(const OpDef& def) {
-  switch (def.step) {
-    case StepKind::loop: return def.kind != OpKind::StaticTranspose && def.kind != OpKind::StaticReshape;
-    case StepKind::pool_forward:
-    case StepKind::pool_backward:
-    case StepKind::max_pool_backward:
-    case StepKind::batch_norm:
-    case StepKind::batch_norm_backward:
-    case StepKind::resample:
-    case StepKind::resample_backward:
-    case StepKind::prelu_backward: return true;
-    default: return false;
-  }
+  if (def.step == StepKind::loop) return def.kind != OpKind::StaticTranspose && def.kind != OpKind::StaticReshape;
+  return traits_of(def.step).keeps_axes;
 }
 
 void move_axis(Dims& list, int from, int to) {
@@ -63,16 +53,9 @@ Dims channels_last_strides(Dims dims) {
 
 /// The tensor whose lie decides; null where the step has no images.
 const TensorDesc* main_tensor(const Problem& p) {
-  switch (p.step) {
-    case StepKind::convolution:
-    case StepKind::convolution_backward_data: return &p.out[0];
-    case StepKind::pool_forward:
-    case StepKind::resample: return &p.in[0];
-    case StepKind::pool_backward:
-    case StepKind::max_pool_backward:
-    case StepKind::resample_backward: return &p.out[0];
-    default: return nullptr;
-  }
+  if (!is_convolution(p.step) && !traits_of(p.step).images) return nullptr;
+  const bool forward = p.step == StepKind::pool_forward || p.step == StepKind::resample;
+  return forward ? &p.in[0] : &p.out[0];
 }
 
 /// Each window is a cell of its own, with all channels.

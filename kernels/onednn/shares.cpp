@@ -49,8 +49,23 @@ bool splits_sums(const Problem& problem) {
     case StepKind::group_norm:
     case StepKind::reduce:
     case StepKind::prelu_backward: return true;
-    default: return false;
+    // Whole rows, windows or elements are made by one thread. No `default`: a new step whose sums are split, and which
+    // is forgotten here, would give other bits with other threads.
+    case StepKind::none:
+    case StepKind::loop:
+    case StepKind::pool_forward:
+    case StepKind::pool_backward:
+    case StepKind::max_pool_backward:
+    case StepKind::max_pool_indices_backward:
+    case StepKind::softmax:
+    case StepKind::softmax_backward:
+    case StepKind::layer_norm:
+    case StepKind::resample:
+    case StepKind::resample_backward:
+    case StepKind::dropout:
+    case StepKind::tiles: return false;
   }
+  return true;
 }
 
 /// Of a convolution: each window's, over the channels of one group.

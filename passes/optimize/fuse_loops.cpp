@@ -32,26 +32,7 @@ constexpr size_t kMaxOperators = 64;
 constexpr size_t kMaxInstructions = 512;
 constexpr int64_t kLeastGroup = 16;  ///< elements along the innermost axis
 
-bool is_skeleton(StepKind s) {
-  if (is_product(s)) return true;
-  switch (s) {
-    case StepKind::pool_forward:
-    case StepKind::pool_backward:
-    case StepKind::max_pool_backward:
-    case StepKind::max_pool_indices_backward:
-    case StepKind::softmax:
-    case StepKind::softmax_backward:
-    case StepKind::layer_norm:
-    case StepKind::layer_norm_backward:
-    case StepKind::group_norm:
-    case StepKind::resample:
-    case StepKind::resample_backward: return true;
-    default: return false;
-  }
-}
-
-/// Gradients of poolings, whose kernels fold what they make.
-bool takes_folds(StepKind s) { return s == StepKind::pool_backward || s == StepKind::max_pool_backward; }
+bool is_skeleton(StepKind s) { return traits_of(s).skeleton; }
 
 bool covers(const TensorDesc& view, const Buffer& buffer) {
   return view.offset == 0 && elements(view.dims) == buffer.desc.elements();
@@ -280,7 +261,7 @@ class Fuser {
     if (r.problem.step != StepKind::loop || (m.problem.step != StepKind::loop && !is_skeleton(m.problem.step)))
       return false;
     if (m.problem.out[0].dims != r.problem.out[0].dims) return false;
-    if (is_skeleton(m.problem.step) && has_folds(r.problem) && !takes_folds(m.problem.step)) return false;
+    if (is_skeleton(m.problem.step) && has_folds(r.problem) && !traits_of(m.problem.step).takes_folds) return false;
     for (size_t k = 0; k < r.in.size(); ++k) {
       const int made = output_of(m, r.in[k]);
       if (made < 0) continue;

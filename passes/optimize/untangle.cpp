@@ -41,17 +41,6 @@ TensorDesc laid_out(TensorDesc tensor, const Order& order) {
   return tensor;
 }
 
-bool has_images(StepKind step) {
-  switch (step) {
-    case StepKind::pool_forward:
-    case StepKind::pool_backward:
-    case StepKind::max_pool_backward:
-    case StepKind::resample:
-    case StepKind::resample_backward: return true;
-    default: return false;
-  }
-}
-
 bool is_slow(const Problem& problem, const Target& target) {
   const auto picked = pick_kernel(problem, target, forced_kernel(problem.step));
   return !picked.ok() || picked->kernel->slow;
@@ -90,17 +79,17 @@ class Untangler {
   /// The orders that tensors lie in, the one of most bytes first, for a pooling at last that of its data format; empty
   /// where the step has no use for one.
   static std::vector<Order> orders_of(const Problem& problem) {
-    if (problem.step != StepKind::loop && !has_images(problem.step)) return {};
+    if (problem.step != StepKind::loop && !traits_of(problem.step).images) return {};
     std::map<Order, int64_t> bytes;
     for (const auto* side : {&problem.in, &problem.out})
       for (const TensorDesc& desc : *side)
         if (Order order = order_of(desc); !order.empty())
           bytes[std::move(order)] += elements(desc.dims) * bits_of(desc.dtype);
-    if (bytes.size() < (has_images(problem.step) ? 1 : 2)) return {};
+    if (bytes.size() < (traits_of(problem.step).images ? 1 : 2)) return {};
     std::vector<Order> orders;
     for (const auto& entry : bytes) orders.push_back(entry.first);
     std::ranges::stable_sort(orders, std::greater(), [&](const Order& order) { return bytes[order]; });
-    if (has_images(problem.step)) {
+    if (traits_of(problem.step).images) {
       orders.emplace_back(problem.in[0].dims.size());
       std::iota(orders.back().begin(), orders.back().end(), 0);
     }
@@ -128,7 +117,7 @@ class Untangler {
   /// between the elements that `main` has next to each other, and lack axes: the pooled one may be of extent 1 there.
   static bool is_tangled(const Problem& problem, const TensorDesc& desc, const Order& main) {
     const Order order = order_of(desc);
-    if (!has_images(problem.step)) return order != main && std::ranges::is_permutation(order, main);
+    if (!traits_of(problem.step).images) return order != main && std::ranges::is_permutation(order, main);
     Order wanted;
     for (const int axis : main)
       if (axis < desc.dims.size() && desc.dims[axis] != 1) wanted.push_back(axis);

@@ -42,24 +42,6 @@ void widen_inner_values(Subgraph& g) {
       value.desc = logical_tensor(value.desc.id, Dtype::f32, value.desc.dims);
 }
 
-bool adds_up(StepKind step) {
-  switch (step) {
-    case StepKind::convolution:
-    case StepKind::convolution_backward_data:
-    case StepKind::convolution_backward_weights:
-    case StepKind::matmul:
-    case StepKind::softmax_backward:
-    case StepKind::batch_norm:
-    case StepKind::batch_norm_backward:
-    case StepKind::layer_norm:
-    case StepKind::layer_norm_backward:
-    case StepKind::group_norm:
-    case StepKind::reduce:
-    case StepKind::prelu_backward: return true;
-    default: return false;
-  }
-}
-
 double root_mean_square(const void* data, Dtype dtype, int64_t n) {
   double sum = 0;
   int64_t finite = 0;
@@ -76,7 +58,7 @@ double root_mean_square(const void* data, Dtype dtype, int64_t n) {
 Result<Storage> with_errors(const SmallErrors& errors, const SubOp& o, size_t port, const SubValue& value,
                             const void* data) {
   const Dtype dtype = value.desc.dtype;
-  const bool exact = value.producer < 0 && !adds_up(op_def(o.kind).step);
+  const bool exact = value.producer < 0 && !traits_of(op_def(o.kind).step).adds_up;
   if (errors.share == 0 || exact || !is_floating(dtype)) return Storage();
   Storage moved(value.desc);
   if (!moved.data) return fail(Code::out_of_memory, str("no memory for errors in tensor ", value.desc.id));
