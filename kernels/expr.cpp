@@ -94,6 +94,10 @@ bool counts(const Expr& expr, int operand) {
   return std::ranges::any_of(expr.code, [&](const Instr& in) { return in.op == ExprOp::uniform && in.imm == operand; });
 }
 
+bool reads_coordinates(const Expr& expr) {
+  return std::ranges::any_of(expr.code, [](const Instr& in) { return in.op == ExprOp::index_s32; });
+}
+
 Fold fold_of(ExprOp op) {
   switch (op) {
     case ExprOp::fold_sum: return Fold::sum;

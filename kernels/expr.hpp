@@ -85,6 +85,8 @@ int operand_count(ExprOp op);
 std::string_view name_of(ExprOp op);
 /// Whether the expression reads the numbers that the operand's addresses are.
 bool counts(const Expr& expr, int operand);
+/// Whether the expression reads the coordinates of its elements.
+bool reads_coordinates(const Expr& expr);
 /// "%0 = load in0; %1 = constant 0; %2 = max %0 %1; store out0 %2"
 std::string text_of(const Expr& expr);
 

@@ -44,10 +44,6 @@ bool same_place(const TensorDesc& a, const TensorDesc& b) {
 
 bool is_folded(const Step& s, size_t output) { return fold_of_output(s.problem.back, output) != Fold::none; }
 
-bool reads_coordinates(const Expr& expr) {
-  return std::any_of(expr.code.begin(), expr.code.end(), [](const Instr& in) { return in.op == ExprOp::index_s32; });
-}
-
 class Fuser {
  public:
   Fuser(Program& program, const JoinRule& shall_join) : p_(program), shall_join_(shall_join) {}

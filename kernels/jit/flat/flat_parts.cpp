@@ -166,10 +166,6 @@ Problem with_long_calls(Problem loop) {
   return loop;
 }
 
-bool reads_coordinates(const Expr& expr) {
-  return std::any_of(expr.code.begin(), expr.code.end(), [](const Instr& in) { return in.op == ExprOp::index_s32; });
-}
-
 const char* refuse_rows(const Problem& p) {
   if (p.in.size() > kMaxLoopOperands || p.out.size() > kMaxLoopOperands) return "too many operands";
   for (size_t k = 0; k < p.in.size(); ++k) {

@@ -45,7 +45,6 @@ Problem with_long_calls(Problem loop);
 /// other axes to share; a shorter rest is a part of its own.
 std::vector<FlatPart> parts_of(const Problem& prepared);
 
-bool reads_coordinates(const Expr& expr);
 /// Null where rows of every operand can be walked, otherwise the reason.
 const char* refuse_rows(const Problem& prepared);
 

@@ -106,7 +106,7 @@ class StridedLoop {
     }
     for (const TensorDesc& desc : problem_.out) out_.push_back(operand(desc, true));
     cost_ = static_cast<int64_t>(problem_.back.code.size());
-    for (const Instr& in : problem_.back.code) coordinates_ = coordinates_ || in.op == ExprOp::index_s32;
+    coordinates_ = reads_coordinates(problem_.back);
     streams_ = may_stream();
     copies_ = copies_directly();
     outer_ = dims;
