@@ -44,6 +44,14 @@ bool PoolGeometry::covers_all() const {
   return true;
 }
 
+bool PoolGeometry::tiles_source() const {
+  for (int i = 0; i < axes(); ++i)
+    if (kernel[i] != strides[i] || (dilations[i] != 1 && kernel[i] > 1) || pads_begin[i] != 0 ||
+        src[i] != dst[i] * strides[i])
+      return false;
+  return true;
+}
+
 int64_t PoolGeometry::counted(int i, int64_t o) const {
   const Taps t = taps(i, o);
   if (t.begin == t.end) return 0;

