@@ -68,6 +68,24 @@ std::string text_of(const TensorDesc& desc) {
   return text;
 }
 
+bool same_strides(const TensorDesc& a, const TensorDesc& b) {
+  for (int d = 0; d < a.dims.size(); ++d)
+    if (a.dims[d] > 1 && a.strides[d] != b.strides[d]) return false;
+  return true;
+}
+
+TensorDesc with_axis_moved(TensorDesc desc, int from, int to) {
+  move_axis(desc.dims, from, to);
+  move_axis(desc.strides, from, to);
+  return desc;
+}
+
+bool is_one_matrix(const TensorDesc& desc) {
+  for (int d = 0; d + 2 < desc.dims.size(); ++d)
+    if (desc.dims[d] != 1) return false;
+  return true;
+}
+
 bool makes_integer(const Instr& in, const Problem& problem) {
   switch (in.op) {
     case ExprOp::load: return problem.in[static_cast<size_t>(in.imm)].dtype == Dtype::s32;

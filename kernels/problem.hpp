@@ -23,6 +23,13 @@ struct TensorDesc {
 };
 
 std::string text_of(const TensorDesc& desc);
+/// Whether elements lie equally far from the first one along every axis of `a`, which has the rank of `b`: strides of
+/// axes of extent 1 say nothing.
+bool same_strides(const TensorDesc& a, const TensorDesc& b);
+/// The tensor with axis `from` at place `to`, the others in their order.
+TensorDesc with_axis_moved(TensorDesc desc, int from, int to);
+/// Whether all axes but the last two have extent 1.
+bool is_one_matrix(const TensorDesc& desc);
 
 /// The kinds of work; each has one table of kernels (kernels/tables.cpp) and a row of traits (kernels/problem.cpp).
 enum class StepKind : uint8_t {
@@ -74,6 +81,9 @@ inline bool is_product(StepKind kind) { return traits_of(kind).product; }
 /// attribute); further operands of `front` and `back` follow. For StepKind::loop there is no `op`: `in`/`out` are the
 /// operands of `back`, all with the dims of the loop's space.
 struct Problem {
+  /// So many inputs can be marked constant, and so many tensors of a side have primitives.
+  static constexpr size_t kMostPorts = 64;
+
   StepKind step = StepKind::none;
   OpKind op = OpKind::Wildcard;
   Attrs attrs;  ///< complete: defaults filled, auto_pad resolved to pads, value inputs moved into attributes
@@ -99,7 +109,7 @@ struct Problem {
   int64_t result_bytes = 0;
 
   bool fused() const { return !front.empty() || !weights_front.empty() || !back.empty(); }
-  bool is_constant(size_t port) const { return port < 64 && (constant_ports >> port & 1) != 0; }
+  bool is_constant(size_t port) const { return port < kMostPorts && (constant_ports >> port & 1) != 0; }
   int in_ports() const { return ports_in < 0 ? static_cast<int>(in.size()) : ports_in; }
   int out_ports() const { return ports_out < 0 ? static_cast<int>(out.size()) : ports_out; }
 };

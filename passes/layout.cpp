@@ -24,22 +24,10 @@ bool keeps_axes(const OpDef& def) {
   return traits_of(def.step).keeps_axes;
 }
 
-void move_axis(Dims& list, int from, int to) {
-  const int64_t entry = list[from];
-  list.erase(from);
-  list.insert(to, entry);
-}
-
-TensorDesc moved(TensorDesc tensor, int from, int to) {
-  move_axis(tensor.dims, from, to);
-  move_axis(tensor.strides, from, to);
-  return tensor;
-}
-
 /// Axis 1 innermost, the others row-major, and not row-major as well.
 bool is_channels_last(const Dims& dims, const Dims& strides) {
   if (dims.size() < kLeastRankOfImages || is_dense(dims, strides)) return false;
-  const TensorDesc last = moved({Dtype::undef, dims, strides, 0}, 1, dims.size() - 1);
+  const TensorDesc last = with_axis_moved({Dtype::undef, dims, strides, 0}, 1, dims.size() - 1);
   return is_dense(last.dims, last.strides);
 }
 
@@ -138,8 +126,8 @@ Problem in_memory_order(Problem problem) {
   const int from = second_lies_last ? 1 : last, to = second_lies_last ? last : 1;
   const size_t images = product ? 1 : problem.in.size();  // weights and biases stay
   for (size_t k = 0; k < images; ++k)
-    if (problem.in[k].dims.size() == rank) problem.in[k] = moved(std::move(problem.in[k]), from, to);
-  for (TensorDesc& desc : problem.out) desc = moved(std::move(desc), from, to);
+    if (problem.in[k].dims.size() == rank) problem.in[k] = with_axis_moved(std::move(problem.in[k]), from, to);
+  for (TensorDesc& desc : problem.out) desc = with_axis_moved(std::move(desc), from, to);
   problem.attrs.set(Attr::data_format, std::string(second_lies_last ? "NXC" : "NCX"));
   return problem;
 }
@@ -148,9 +136,9 @@ bool reorder_axes(Problem& loop, const TensorDesc& mine, const TensorDesc& their
   const int last = mine.dims.size() - 1;
   if (last < kLeastRankOfImages - 1 || theirs.dims.size() != mine.dims.size() || mine == theirs) return false;
   for (const auto& [from, to] : {std::pair{1, last}, std::pair{last, 1}}) {
-    if (moved(mine, from, to) != theirs) continue;
+    if (with_axis_moved(mine, from, to) != theirs) continue;
     for (auto* side : {&loop.in, &loop.out})
-      for (TensorDesc& desc : *side) desc = moved(std::move(desc), from, to);
+      for (TensorDesc& desc : *side) desc = with_axis_moved(std::move(desc), from, to);
     return true;
   }
   return false;

@@ -211,7 +211,7 @@ std::string text_of(const Step& step) {
 void mark_constants(Program& program) {
   for (Step& step : program.steps) {
     step.problem.constant_ports = 0;
-    for (size_t k = 0; k < std::min<size_t>(step.in.size(), 64); ++k)
+    for (size_t k = 0; k < std::min(step.in.size(), Problem::kMostPorts); ++k)
       if (step.in[k] != Step::kNoBuffer && is_constant(program.buffers[static_cast<size_t>(step.in[k])]))
         step.problem.constant_ports |= uint64_t{1} << k;
     step.constant = makes_constants(program, step);

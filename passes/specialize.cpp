@@ -126,9 +126,7 @@ class Specializer {
       const logical_tensor& t = graph().values[static_cast<size_t>(made.in[port])].desc;
       std::vector<int64_t> content;
       if (const tensor* constant = find_constant(t.id); constant != nullptr) {
-        for (int64_t i = 0; i < t.elements(); ++i)
-          content.push_back(
-              static_cast<int64_t>(load_as_double(constant->data, t.dtype, i * (t.rank() ? t.strides[0] : 0))));
+        for (int64_t i = 0; i < t.elements(); ++i) content.push_back(shape_entry(t, constant->data, i));
       } else if (!content_from_output(port_def.value_of, made, content)) {
         result_.waits_for.push_back(t.id);
         known = false;

@@ -39,10 +39,6 @@ TensorDesc usual(const TensorDesc& tensor) {
   return made;
 }
 
-bool is_one_matrix(const TensorDesc& tensor) {
-  return std::all_of(tensor.dims.begin(), tensor.dims.end() - 2, [](int64_t extent) { return extent == 1; });
-}
-
 bool lies_by_columns(const TensorDesc& tensor) {
   const int row = tensor.dims.size() - 2, column = row + 1;
   return tensor.dims[row] > 1 && tensor.dims[column] > 1 && tensor.strides[row] < tensor.strides[column];

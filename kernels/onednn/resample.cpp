@@ -10,13 +10,6 @@ using dnnl::prop_kind;
 
 auto axes_of_size_1(const TensorDesc& tensor) { return std::count(tensor.dims.begin(), tensor.dims.end(), 1); }
 
-bool same_places(const TensorDesc& a, const TensorDesc& b) {
-  for (int axis = 0; axis < a.dims.size(); ++axis) {
-    if (a.dims[axis] > 1 && a.strides[axis] != b.strides[axis]) return false;
-  }
-  return true;
-}
-
 /// Source and target in one memory order without gaps: oneDNN 3.7 takes that for granted, and looks at the strides even
 /// of axes of size 1.
 struct Views {
@@ -28,7 +21,7 @@ const char* find_views(const Attrs& attrs, const TensorDesc& from_tensor, const 
   const TensorDesc from = channel_first(from_tensor, attrs), to = channel_first(to_tensor, attrs);
   const TensorDesc& model = axes_of_size_1(from) < axes_of_size_1(to) ? from : to;
   views = {compact_like(model, from), compact_like(model, to)};
-  if (!same_places(views.from, from) || !same_places(views.to, to)) {
+  if (!same_strides(views.from, from) || !same_strides(views.to, to)) {
     return "the tensors do not lie in one order without gaps";
   }
   // channel-first and channel-last cannot be told apart then, and oneDNN 3.7 mixes them up

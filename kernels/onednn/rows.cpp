@@ -2,6 +2,7 @@
 // What the two kinds of oneDNN rows share: asking the planner, and the row that works on f32 copies.
 #include "kernels/onednn/rows.hpp"
 
+#include <algorithm>
 #include <array>
 #include <mutex>
 #include <new>
@@ -21,12 +22,10 @@
 namespace partita::onednn {
 namespace {
 
-constexpr size_t kMaxPorts = 64;
-
 const char* refuse_always(const Problem& problem) {
   if (problem.fused() && !is_product(problem.step)) return "expressions around the primitive are not supported";
   if (problem.in.empty() || problem.out.empty()) return "the operator has no input or no output";
-  if (problem.in.size() > kMaxPorts || problem.out.size() > kMaxPorts) return "the operator has too many tensors";
+  if (std::max(problem.in.size(), problem.out.size()) > Problem::kMostPorts) return "the operator has too many tensors";
   const Dtype dtype = problem.in[0].dtype;
   if (!is_floating(dtype) || dtype == Dtype::f64) return "the input is not of a floating-point type of at most 32 bits";
   for (const std::vector<TensorDesc>* side : {&problem.in, &problem.out}) {
@@ -173,8 +172,8 @@ Status run_copy(const Copy& copy, const void* from, void* to, void* scratch) {
 Status run_on_copies(const Copies& copies, const Run& inner, const RunArgs& args) {
   char* const scratch = static_cast<char*>(args.scratch);
   char* const rest = scratch + copies.bytes;
-  std::array<const void*, kMaxPorts> in{};
-  std::array<void*, kMaxPorts> out{};
+  std::array<const void*, Problem::kMostPorts> in{};
+  std::array<void*, Problem::kMostPorts> out{};
   std::copy(args.in.begin(), args.in.end(), in.begin());
   std::copy(args.out.begin(), args.out.end(), out.begin());
   for (const Copy& copy : copies.in) {

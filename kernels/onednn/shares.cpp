@@ -28,7 +28,6 @@ constexpr int64_t kLeast = 8;
 constexpr int64_t kMostElements = int64_t{1} << 25;
 /// Elements of a sum that stay in the first-level cache while the shares are added.
 constexpr int64_t kRun = 2048;
-constexpr size_t kMostPorts = 64;
 
 /// Sums of products of integers are exact, however they are split.
 bool is_exact(const Problem& problem) {
@@ -101,8 +100,8 @@ struct Pieces {
     std::optional<Status> failed;
     const auto part = [&](int64_t begin, int64_t end, int number) {
       const ThreadScope alone(1);
-      std::array<const void*, kMostPorts> from;
-      std::array<void*, kMostPorts> to;
+      std::array<const void*, Problem::kMostPorts> from;
+      std::array<void*, Problem::kMostPorts> to;
       for (int64_t s = begin; s < end; ++s) {
         for (size_t k = 0; k < in.size(); ++k)
           from[k] = in[k] ? static_cast<const std::byte*>(in[k]) + s * in_steps[k] : nullptr;

@@ -11,14 +11,6 @@
 namespace partita::onednn {
 namespace {
 
-void move_axis(TensorDesc& tensor, int from, int to) {
-  const int64_t dim = tensor.dims[from], stride = tensor.strides[from];
-  tensor.dims.erase(from);
-  tensor.strides.erase(from);
-  tensor.dims.insert(to, dim);
-  tensor.strides.insert(to, stride);
-}
-
 int64_t entry(const Dims& list, int i, int64_t absent) { return i < list.size() ? list[i] : absent; }
 
 struct Axis {
@@ -92,17 +84,15 @@ dnnl::memory::desc any_layout(const dnnl::memory::desc& desc) {
 size_t offset_bytes(const TensorDesc& tensor) { return bytes_for(tensor.dtype, tensor.offset); }
 
 TensorDesc channel_first(const TensorDesc& tensor, const Attrs& attrs) {
-  TensorDesc view = tensor;
-  if (channels_last(attrs) && view.dims.size() > 2) move_axis(view, view.dims.size() - 1, 1);
-  return view;
+  const int rank = tensor.dims.size();
+  return channels_last(attrs) && rank > 2 ? with_axis_moved(tensor, rank - 1, 1) : tensor;
 }
 
 TensorDesc weights_oix(const TensorDesc& weights, const Attrs& attrs) {
   TensorDesc view = weights;
   if (filter_axes(attrs, view.dims.size()).spatial == 0) {
     const int last = view.dims.size() - 1;
-    move_axis(view, last, 0);
-    move_axis(view, last, 1);
+    view = with_axis_moved(with_axis_moved(std::move(view), last, 0), last, 1);
   }
   const int64_t groups = attrs.i64_or(Attr::groups, 1);
   if (groups > 1) {

@@ -38,12 +38,6 @@ struct Axis {
   }
 };
 
-bool is_one_matrix(const TensorDesc& desc) {
-  for (int d = 0; d + 2 < desc.dims.size(); ++d)
-    if (desc.dims[d] != 1) return false;
-  return true;
-}
-
 constexpr int64_t kLargeMatrix = 1 << 21;  ///< elements
 
 class Product {

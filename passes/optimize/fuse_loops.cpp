@@ -38,10 +38,6 @@ bool covers(const TensorDesc& view, const Buffer& buffer) {
   return view.offset == 0 && elements(view.dims) == buffer.desc.elements();
 }
 
-bool same_place(const TensorDesc& a, const TensorDesc& b) {
-  return a.dtype == b.dtype && a.dims == b.dims && a.strides == b.strides && a.offset == b.offset;
-}
-
 bool is_folded(const Step& s, size_t output) { return fold_of_output(s.problem.back, output) != Fold::none; }
 
 class Fuser {
@@ -137,7 +133,7 @@ class Fuser {
       if (!m.writes(b)) continue;
       turn(m, m.problem.out[0], r.problem.in[port]);
       const bool fits = m.problem.step == StepKind::loop && m.out.size() == 1 && !has_folds(m.problem) &&
-                        same_place(r.problem.in[port], m.problem.out[0]) && covers(m.problem.out[0], buffer(b));
+                        r.problem.in[port] == m.problem.out[0] && covers(m.problem.out[0], buffer(b));
       return fits ? static_cast<int>(maker) : -1;
     }
     return -1;
@@ -264,7 +260,7 @@ class Fuser {
       const TensorDesc& desc = m.problem.out[static_cast<size_t>(made)];
       if (is_own_output(m, static_cast<size_t>(made))) return false;
       if (is_folded(m, static_cast<size_t>(made))) return false;  // known only after the walk
-      if (!covers(desc, buffer(r.in[k])) || !same_place(r.problem.in[k], desc)) return false;
+      if (!covers(desc, buffer(r.in[k])) || r.problem.in[k] != desc) return false;
     }
     if (m.in.size() + r.in.size() + m.out.size() + r.out.size() > kMaxOperands) return false;
     if (m.ops.size() + r.ops.size() > kMaxOperators) return false;
@@ -382,8 +378,7 @@ class Fuser {
     if (is_product(r.problem.step)) return false;  // join_fronts has been there
     if (has_folds(m.problem)) return false;
     const auto port = static_cast<size_t>(front_port(r.problem.step));
-    if (r.in[port] != b || !same_place(r.problem.in[port], m.problem.out[0]) || !covers(m.problem.out[0], buffer(b)))
-      return false;
+    if (r.in[port] != b || r.problem.in[port] != m.problem.out[0] || !covers(m.problem.out[0], buffer(b))) return false;
     if (std::count(r.in.begin(), r.in.end(), b) != 1 || loads(r.problem.back, static_cast<int>(port))) return false;
     if (needed_elsewhere(b, reader)) return false;
     if (m.in.size() + r.in.size() > kMaxOperands) return false;

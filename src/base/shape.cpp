@@ -85,6 +85,12 @@ std::optional<int> normal_axis(int64_t axis, int rank) {
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
+void move_axis(Dims& list, int from, int to) {
+  const int64_t entry = list[from];
+  list.erase(from);
+  list.insert(to, entry);
+}
+
 Dims coordinates(int64_t index, const Dims& dims) {
   Dims at(dims.size(), 0);
   for (int d = dims.size() - 1; d >= 0; --d) {

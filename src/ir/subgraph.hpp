@@ -22,9 +22,12 @@ struct SubOp {
   OpKind kind = OpKind::Wildcard;
   std::string name;
   std::string text;  ///< what a rewritten operator does, for a person; empty: its kind and id tell
-  Attrs attrs;  ///< complete, auto_pad resolved, value inputs moved into attributes
+  Attrs attrs;       ///< complete, auto_pad resolved, value inputs moved into attributes
   std::vector<int> in, out;
 };
+
+/// Entry `i` of a shape input, a tensor of one axis or a single number.
+int64_t shape_entry(const logical_tensor& t, const void* data, int64_t i);
 
 /// A shape input whose content was taken from given output dims at compile time: execution compares it.
 struct ShapeCheck {

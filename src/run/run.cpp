@@ -88,17 +88,14 @@ Status bind(const std::vector<logical_tensor>& ports, const std::vector<int>& bu
   return {};
 }
 
-int64_t element(const logical_tensor& t, const void* data, int64_t i) {
-  return static_cast<int64_t>(load_as_double(data, t.dtype, i * (t.rank() ? t.strides[0] : 0)));
-}
-
 Status check_shape(const ShapeCheck& check, const logical_tensor& t, const void* data) {
   const auto count = static_cast<size_t>(t.elements());
   bool equal = count == check.expected.size();
-  for (size_t k = 0; equal && k < count; ++k) equal = element(t, data, static_cast<int64_t>(k)) == check.expected[k];
+  for (size_t k = 0; equal && k < count; ++k)
+    equal = shape_entry(t, data, static_cast<int64_t>(k)) == check.expected[k];
   if (equal) return {};
   std::vector<int64_t> found;
-  for (int64_t k = 0; k < t.elements(); ++k) found.push_back(element(t, data, k));
+  for (int64_t k = 0; k < t.elements(); ++k) found.push_back(shape_entry(t, data, k));
   return fail(Code::invalid_shape, str(check.place, " says ", text_of(AttrValue(found)),
                                        ", the partition was compiled for ", text_of(AttrValue(check.expected))));
 }
