@@ -115,7 +115,7 @@ Dims strides_in_order_of(const logical_tensor& like, const Dims& dims) {
   return is_channels_last(like.dims, like.strides) ? channels_last_strides(dims) : dense_strides(dims);
 }
 
-Problem in_memory_order(Problem problem) {
+Problem in_data_format_of_memory(Problem problem) {
   const TensorDesc* main = main_tensor(problem);
   if (!main || has_indices(problem) || problem.attrs.has(Attr::spatial_axes)) return problem;
   const int rank = main->dims.size(), last = rank - 1;

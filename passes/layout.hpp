@@ -33,7 +33,7 @@ Dims strides_in_order_of(const logical_tensor& like, const Dims& dims);
 /// The same problem with channels as the last axis (data_format NXC) where its main tensor lies so, though data_format
 /// names them second: kernels find the innermost axis in memory where they look for it. A single channel is named
 /// second for the same reason: cells lie beside each other then.
-Problem in_memory_order(Problem problem);
+Problem in_data_format_of_memory(Problem problem);
 
 /// A loop over the space of `theirs` that has its channels at another place: its axes in their order. False, and
 /// nothing changed, where the one operand does not become the other.

@@ -74,7 +74,7 @@ Step Lowering::whole_op() const {
   }
   step.problem.narrow = has_narrow_results(step.problem);
   if (is_pooling(op->kind)) step.problem = with_batch_axis(std::move(step.problem));
-  step.problem = in_memory_order(std::move(step.problem));
+  step.problem = in_data_format_of_memory(std::move(step.problem));
   return step;
 }
 

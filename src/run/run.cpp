@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "src/base/check.hpp"
-#include "src/base/dtype.hpp"
 #include "src/base/text.hpp"
 #include "src/base/threads.hpp"
 #include "src/run/executable.hpp"

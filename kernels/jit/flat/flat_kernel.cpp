@@ -18,7 +18,7 @@ using Xbyak::Reg64;
 using Xbyak::RegExp;
 using Xbyak::Xmm;
 
-bool only_copies(const Lanes& lanes) {
+bool computes_nothing(const Lanes& lanes) {
   return std::ranges::all_of(lanes.code, [](const Lane& lane) {
     return lane.op == LaneOp::load || lane.op == LaneOp::store || lane.op == LaneOp::pack;
   });
@@ -28,7 +28,7 @@ bool only_copies(const Lanes& lanes) {
 
 FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int inner_axis)
     : RowEmitter(isa, inner_axis) {
-  if (only_copies(lanes)) keep_denormals();
+  if (computes_nothing(lanes)) keep_denormals();
   int registers = begin_rows(shape, lanes.code.size(), 0, true);
   const std::vector<Dtype> types = joined_types();
   std::vector<Reg64> pointers = assign_addresses(2 * types.size());

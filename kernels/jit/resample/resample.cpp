@@ -53,7 +53,7 @@ class Resample {
   static PlaneWalk walk_of(const Problem& p, Isa isa) {
     bool channel_last = false;
     refuse_resample_walk(p, channel_last);
-    return joined_walk(p, channel_last, isa);
+    return joined_plane_walk(p, channel_last, isa);
   }
 
   /// Items are walked z first, so that prepared planes are used again.

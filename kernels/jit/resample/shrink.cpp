@@ -33,7 +33,7 @@ size_t neighbours(std::span<const Tap> taps) {
 bool ResampleShrink::fits(const Problem& p, Isa isa) {
   bool channel_last = false;
   if (refuse_resample_walk(p, channel_last) || channel_last) return false;
-  const PlaneWalk walk = joined_walk(p, false, isa);  // joined rows are the channels
+  const PlaneWalk walk = joined_plane_walk(p, false, isa);  // joined rows are the channels
   return walk.y.to() * 2 <= walk.y.from();
 }
 

@@ -24,8 +24,8 @@ AxisMap map_of(const Problem& p, int axis) {
                                       : interpolation_map(made, read, p.attrs).transposed();
 }
 
-const char* refuse_operand(const Problem& p, const PlaneWalk& walk, const TensorDesc& desc, int64_t extent,
-                           bool output) {
+const char* refuse_walked(const Problem& p, const PlaneWalk& walk, const TensorDesc& desc, int64_t extent,
+                          bool output) {
   if (output ? !Emitter::stores(desc.dtype) : !Emitter::loads(desc.dtype))
     return "an operand's type has no generated conversion";
   const WalkedTensor t = walked(desc, p, walk);
@@ -47,7 +47,7 @@ const char* refuse_any(const Problem& p, F refuse) {
 
 const char* refuse_layout(const Problem& p, const PlaneWalk& walk) {
   return refuse_any(p, [&](const TensorDesc& desc, bool source, bool output) {
-    return refuse_operand(p, walk, desc, source ? walk.x.from() : walk.x.to(), output);
+    return refuse_walked(p, walk, desc, source ? walk.x.from() : walk.x.to(), output);
   });
 }
 
@@ -92,7 +92,7 @@ PlaneWalk resample_walk(const Problem& p, bool channel_last) {
   return walk;
 }
 
-PlaneWalk joined_walk(const Problem& p, bool channel_last, Isa isa) {
+PlaneWalk joined_plane_walk(const Problem& p, bool channel_last, Isa isa) {
   PlaneWalk walk = resample_walk(p, channel_last);
   while (std::optional<PlaneWalk> joined = with_joined_axis(p, walk, isa)) walk = *std::move(joined);
   return walk;

@@ -13,7 +13,7 @@ namespace partita::jit {
 PlaneWalk resample_walk(const Problem& p, bool channel_last);
 /// The same; channel-first, where a row of results would not fill a vector and a vector over several rows can be picked
 /// from a few vectors of sources, with axes joined.
-PlaneWalk joined_walk(const Problem& p, bool channel_last, Isa isa);
+PlaneWalk joined_plane_walk(const Problem& p, bool channel_last, Isa isa);
 
 /// Calls run(plane, z, y) for each row of results, channel-last, on all threads.
 template <class F>
