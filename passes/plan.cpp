@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of a program: temporaries that live at different times share one arena; in-place pairs are found.
-#include <algorithm>
-#include <numeric>
+#include "passes/plan.hpp"
 
-#include "passes/program.hpp"
+#include <algorithm>
+
 #include "src/base/dtype.hpp"
 #include "src/base/round.hpp"
 #include "src/base/shape.hpp"
@@ -60,22 +60,6 @@ size_t most_operands(const Program& p) {
   size_t most = 0;
   for (const Step& step : p.steps) most = std::max(most, step.in.size() + step.out.size() + step.run.packs.size());
   return most;
-}
-
-bool is_constant(const Buffer& b) {
-  if (b.role == Buffer::Role::constant || b.kept) return true;
-  return b.role == Buffer::Role::input && b.desc.property == Property::constant;
-}
-
-/// A step that reads constants alone runs once; its results must be nobody else's.
-bool makes_constants(const Program& p, const Step& step) {
-  const auto constant = [&](int b) { return b == Step::kNoBuffer || is_constant(p.buffers[static_cast<size_t>(b)]); };
-  const auto own = [&](int b) {
-    const auto writers = std::count_if(p.steps.begin(), p.steps.end(), [&](const Step& s) { return s.writes(b); });
-    return p.buffers[static_cast<size_t>(b)].role == Buffer::Role::temporary && writers == 1;
-  };
-  return !step.in.empty() && std::all_of(step.in.begin(), step.in.end(), constant) &&
-         std::all_of(step.out.begin(), step.out.end(), own);
 }
 
 /// Places for what the constant cache keeps.
@@ -193,32 +177,6 @@ class InPlace {
 };
 
 }  // namespace
-
-bool Step::reads(int buffer) const { return std::find(in.begin(), in.end(), buffer) != in.end(); }
-bool Step::writes(int buffer) const { return std::find(out.begin(), out.end(), buffer) != out.end(); }
-
-std::string text_of(const Step& step) {
-  std::string text;
-  for (const std::string& o : step.ops) text += (text.empty() ? "" : " + ") + o;
-  if (!step.note.empty()) text += " | " + step.note;
-  if (!step.problem.weights_front.empty()) text += " | in front of the weights: " + text_of(step.problem.weights_front);
-  if (!step.problem.front.empty()) text += " | in front: " + text_of(step.problem.front);
-  if (!step.problem.back.empty())
-    text += (step.problem.step == StepKind::loop ? " | each: " : " | behind: ") + text_of(step.problem.back);
-  return text;
-}
-
-void mark_constants(Program& program) {
-  for (Step& step : program.steps) {
-    step.problem.constant_ports = 0;
-    for (size_t k = 0; k < std::min(step.in.size(), Problem::kMostPorts); ++k)
-      if (step.in[k] != Step::kNoBuffer && is_constant(program.buffers[static_cast<size_t>(step.in[k])]))
-        step.problem.constant_ports |= uint64_t{1} << k;
-    step.constant = makes_constants(program, step);
-    if (step.constant)
-      for (int b : step.out) program.buffers[static_cast<size_t>(b)].kept = true;
-  }
-}
 
 void plan_memory(Program& program) {
   InPlace(program).run();

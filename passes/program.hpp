@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -60,31 +59,5 @@ struct Program {
 
 /// What a step does, for a person: operators, then the expressions.
 std::string text_of(const Step& step);
-
-/// Operators to steps; element-wise work becomes loops, and so do reductions where the target gets generated code.
-Result<Program> lower(const Subgraph& graph, const Target& target);
-/// Whether a skeleton step (pooling, softmax, ..) that became `joined` with a loop shall replace it and the loop.
-using JoinRule = std::function<bool(const Problem& joined, const Problem& plain)>;
-/// Joins loops with the loops they read from, and with the skeleton steps they stand in front of or behind, so that
-/// data is walked once.
-void fuse_loops(Program& program, const JoinRule& shall_join);
-/// The same where kernels of the target take the joined step; never at the price of a slow kernel.
-void fuse_loops(Program& program, const Target& target);
-/// The kernel that the environment demands for this kind of step; empty where it names none of them.
-std::string_view forced_kernel(StepKind step);
-/// Chooses a kernel for every step and makes it.
-Status select_kernels(Program& program, const Target& target);
-/// Marks the inputs of steps that have the same content in every execution.
-void mark_constants(Program& program);
-/// Places temporaries in one arena by lifetime and finds the in-place pairs.
-void plan_memory(Program& program);
-
-/// Points the addresses of temporaries, constants and kept buffers into their memory; those of ports are the caller's.
-void place_buffers(const Program& program, void** pointers, std::byte* arena, std::byte* kept);
-/// Runs the steps over `pointers` of the buffers, behind which there is room for the operands of one step
-/// (Program::addresses in all). `kept`: memory of kept_bytes that make_kept has filled, or null.
-Status run_steps(const Program& program, void** pointers, std::byte* arena, const std::byte* kept);
-/// Fills `kept` from the constants alone.
-Status make_kept(const Program& program, void** pointers, std::byte* arena, std::byte* kept);
 
 }  // namespace partita

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Running of the steps of a program over memory that the caller has. Takes nothing from the heap.
-#include "passes/program.hpp"
+#include "passes/run_steps.hpp"
+
 #include "src/base/check.hpp"
 
 namespace partita {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chooses and makes a kernel for each step.
+#include "passes/select.hpp"
+
 #include <algorithm>
 
-#include "passes/program.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/env.hpp"

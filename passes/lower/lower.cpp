@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lowering of a subgraph to a program: each operator becomes one step or a few loops.
+
+#include "passes/lower/lower.hpp"
+
 #include <algorithm>
 #include <cstring>
 

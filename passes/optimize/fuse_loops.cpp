@@ -8,6 +8,8 @@
 // stored, in the same walk; otherwise it never reaches memory. Values keep the rounding of their data type
 // (ExprOp::cast), so fused and unfused programs give the same bits, but for sums that the gradient of a pooling makes
 // on its way, whose terms are added in another order.
+#include "passes/optimize/fuse_loops.hpp"
+
 #include <algorithm>
 #include <set>
 
@@ -18,7 +20,7 @@
 #include "passes/lower/lowering.hpp"
 #include "passes/optimize/hoist.hpp"
 #include "passes/optimize/make_again.hpp"
-#include "passes/program.hpp"
+#include "passes/select.hpp"
 #include "src/base/check.hpp"
 #include "src/base/shape.hpp"
 

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "passes/lower/lowering.hpp"
+#include "passes/select.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 

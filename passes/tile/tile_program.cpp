@@ -9,6 +9,10 @@
 
 #include "kernels/thread_scratch.hpp"
 #include "passes/optimize/drop_copies.hpp"
+#include "passes/optimize/fuse_loops.hpp"
+#include "passes/plan.hpp"
+#include "passes/run_steps.hpp"
+#include "passes/select.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/round.hpp"

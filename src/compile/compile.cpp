@@ -5,9 +5,13 @@
 #include <algorithm>
 
 #include "passes/commute.hpp"
+#include "passes/lower/lower.hpp"
+#include "passes/mark_constants.hpp"
 #include "passes/optimize/drop_copies.hpp"
+#include "passes/optimize/fuse_loops.hpp"
 #include "passes/optimize/untangle.hpp"
-#include "passes/program.hpp"
+#include "passes/plan.hpp"
+#include "passes/select.hpp"
 #include "passes/tile/tile.hpp"
 #include "src/base/check.hpp"
 #include "src/base/cpu.hpp"

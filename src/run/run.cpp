@@ -5,6 +5,7 @@
 #include <array>
 #include <optional>
 
+#include "passes/run_steps.hpp"
 #include "src/base/check.hpp"
 #include "src/base/text.hpp"
 #include "src/base/threads.hpp"

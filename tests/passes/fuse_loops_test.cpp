@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which steps fuse_loops joins, and what their expressions become.
+#include "passes/optimize/fuse_loops.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -4,6 +4,8 @@
 
 #include <limits>
 
+#include "passes/lower/lower.hpp"
+#include "passes/optimize/fuse_loops.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/text.hpp"
 #include "src/harness/compare.hpp"

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory plan: temporaries that live at one time lie apart, in-place pairs may really share memory.
+#include "passes/plan.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cstring>
 
+#include "passes/optimize/fuse_loops.hpp"
+#include "passes/select.hpp"
 #include "src/base/text.hpp"
 #include "src/ir/verify_op.hpp"
 #include "src/run/executable.hpp"

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "passes/optimize/fuse_loops.hpp"
+#include "passes/plan.hpp"
+#include "passes/select.hpp"
 #include "src/base/text.hpp"
 #include "tests/support/graph_text.hpp"
 #include "tests/support/kernel_run.hpp"

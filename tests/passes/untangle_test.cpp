@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include "passes/optimize/fuse_loops.hpp"
+#include "passes/plan.hpp"
+#include "passes/select.hpp"
 #include "src/base/cpu.hpp"
 #include "src/harness/compare.hpp"
 #include "tests/support/graph_text.hpp"

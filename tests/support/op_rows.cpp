@@ -7,6 +7,8 @@
 #include <optional>
 
 #include "partita/graph.hpp"
+#include "passes/lower/lower.hpp"
+#include "passes/plan.hpp"
 #include "src/base/cpu.hpp"
 #include "src/base/threads.hpp"
 #include "src/compile/compile.hpp"
@@ -55,7 +57,8 @@ OpRuns run_every_row(const Partition& single, const Tensors& inputs) {
   const Ports ports = ports_of(single);
   auto specialized = specialize(single, ports.given());
   if (!specialized.ok()) return {specialized.status().text(), {}};
-  // Without generated code each operator is one step, which the rows of its table compute; "compiled" below has the rest.
+  // Without generated code each operator is one step, which the rows of its table compute; "compiled" below has the
+  // rest.
   const auto program = lower(specialized->graph, {.isa = Isa::any});
   if (!program.ok()) return {program.status().text(), {}};
   if (!program->steps.empty()) {

@@ -7,6 +7,9 @@
 #include <cstring>
 
 #include "kernels/loop/interpreter.hpp"
+#include "passes/lower/lower.hpp"
+#include "passes/optimize/fuse_loops.hpp"
+#include "passes/plan.hpp"
 #include "src/base/text.hpp"
 #include "src/harness/fill.hpp"
 #include "src/run/executable.hpp"

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kernel for each step.
+#pragma once
+
+#include "passes/program.hpp"
+
+namespace partita {
+
+/// The kernel that the environment demands for this kind of step; empty where it names none of them.
+std::string_view forced_kernel(StepKind step);
+/// Chooses a kernel for every step and makes it.
+Status select_kernels(Program& program, const Target& target);
+
+}  // namespace partita
