@@ -9,6 +9,8 @@
 namespace partita::patterns {
 
 std::vector<Pattern> attention_patterns();
+std::vector<Pattern> squeeze_excite_patterns();
 std::vector<Pattern> convolution_patterns();
+std::vector<Pattern> gradient_patterns();
 
 }  // namespace partita::patterns
