@@ -3,7 +3,7 @@
 #include "src/base/shared_place.hpp"
 
 #include <algorithm>
-#include <vector>
+#include <array>
 
 namespace partita {
 namespace {
@@ -12,8 +12,8 @@ __extension__ using Wide = __int128;
 constexpr Wide kFar = Wide{1} << 100;  // farther than any memory, and small enough to be added to a product of 64 bits
 
 struct Axis {
-  int number;
-  int64_t extent, stride;
+  int number = 0;
+  int64_t extent = 1, stride = 0;
   Wide reach = 0;  ///< farthest that this axis and those behind it lead
 };
 
@@ -21,16 +21,16 @@ class Search {
  public:
   Search(const Dims& dims, const Dims& strides) : steps_(dims.size(), 0) {
     for (int d = 0; d < dims.size(); ++d)
-      if (dims[d] > 1) axes_.push_back({d, dims[d], strides[d]});
-    std::ranges::sort(axes_, std::greater<>(), &Axis::stride);
+      if (dims[d] > 1) axes_[count_++] = {d, dims[d], strides[d]};
+    std::sort(axes_.begin(), axes_.begin() + count_, [](const Axis& a, const Axis& b) { return a.stride > b.stride; });
     Wide reach = 0;
-    for (size_t i = axes_.size(); i-- > 0;)
+    for (size_t i = count_; i-- > 0;)
       axes_[i].reach = reach = std::min(kFar, reach + Wide{axes_[i].extent - 1} * axes_[i].stride);
   }
 
   /// Mostly each axis steps over all that lie inside it.
   bool nested() const {
-    for (size_t i = 0; i < axes_.size(); ++i)
+    for (size_t i = 0; i < count_; ++i)
       if (axes_[i].stride <= reach_behind(i)) return false;
     return true;
   }
@@ -39,12 +39,12 @@ class Search {
   const Dims& steps() const { return steps_; }
 
  private:
-  Wide reach_behind(size_t i) const { return i + 1 < axes_.size() ? axes_[i + 1].reach : Wide{0}; }
+  Wide reach_behind(size_t i) const { return i + 1 < count_ ? axes_[i + 1].reach : Wide{0}; }
 
   /// Steps from axis `i` on that lead from `place` back to 0. Of two opposite ways the one whose first step is
   /// positive.
   bool find(size_t i, Wide place, bool moved) {
-    if (i == axes_.size()) return place == 0 && moved;
+    if (i == count_) return place == 0 && moved;
     const Axis& axis = axes_[i];
     if (axis.stride == 0) {  // any step does
       if (place != 0) return false;
@@ -66,7 +66,8 @@ class Search {
 
   static Wide divided_up(Wide a, Wide b) { return a >= 0 ? (a + b - 1) / b : -(-a / b); }
 
-  std::vector<Axis> axes_;
+  std::array<Axis, kMaxRank> axes_{};  // of more than one element, the widest stride first
+  size_t count_ = 0;
   Dims steps_;
   int tries_ = 1 << 20;
 };

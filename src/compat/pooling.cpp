@@ -10,6 +10,7 @@
 
 #include "src/base/check.hpp"
 #include "src/base/hash.hpp"
+#include "src/base/shape.hpp"
 #include "src/base/text.hpp"
 #include "src/base/threads.hpp"
 #include "src/compile/compile.hpp"
@@ -121,37 +122,11 @@ const stream& default_stream() {
 
 }  // namespace
 
-std::optional<int64_t> last_place(const Dims& dims, const Dims& strides) {
-  if (std::ranges::count(dims, 0) > 0) return 0;
-  int64_t last = 0;
-  for (int i = 0; i < dims.size(); ++i) {
-    int64_t reach = 0;
-    if (__builtin_mul_overflow(dims[i] - 1, strides[i], &reach) || __builtin_add_overflow(last, reach, &last))
-      return {};
-  }
-  return last < int64_t{1} << 62 ? std::optional(last) : std::nullopt;
-}
-
 View with_batch(View view) {
-  const int64_t stride = last_place(view.dims, view.strides).value_or(0) + 1;
+  const int64_t stride = std::max<int64_t>(span_of(view.dims, view.strides), 1);
   view.dims.insert(0, 1);
   view.strides.insert(0, stride);
   return view;
-}
-
-bool overlaps_itself(const View& view) {
-  if (view.empty()) return false;
-  std::array<std::pair<int64_t, int64_t>, kMaxRank> axes;  // stride, dim
-  auto end = axes.begin();
-  for (int i = view.dims.size() - 1; i >= 0; --i)  // row-major ones are in order then
-    if (view.dims[i] > 1) *end++ = {view.strides[i], view.dims[i]};
-  std::sort(axes.begin(), end);
-  int64_t reach = 0;  // of the axes with smaller strides
-  for (const auto& [stride, dim] : std::span(axes.begin(), end)) {
-    if (stride <= reach) return true;
-    reach += stride * (dim - 1);
-  }
-  return false;
 }
 
 int64_t window_count(int64_t cells, int64_t kernel, int64_t stride, int64_t pad_begin, int64_t pad_end,

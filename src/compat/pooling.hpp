@@ -4,7 +4,6 @@
 
 #include <array>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 
@@ -21,14 +20,8 @@ struct View {
   friend bool operator==(const View&, const View&) = default;
 };
 
-/// Place of the last element, counted from the first; absent where it does not fit 62 bits. Dims and strides are not
-/// negative; 0 for an empty tensor.
-std::optional<int64_t> last_place(const Dims& dims, const Dims& strides);
-/// A batch axis of one item in front. Only for views whose last place fits.
+/// A batch axis of one item in front. Only for views that are addressable.
 View with_batch(View view);
-/// True where two different places of the view are, or may be, one element in memory, so that it cannot be a result.
-/// Only for views whose last place fits.
-bool overlaps_itself(const View& view);
 
 /// What averages divide by: the cells inside the source, those inside source and padding, or the whole kernel.
 enum class Divisor : uint8_t { valid, padded_box, kernel };

@@ -21,6 +21,7 @@ namespace partita::test {
 class Image {
  public:
   static Image dense(Dtype dtype, const Dims& dims) { return {dtype, dims, dense_strides(dims), 0}; }
+  static Image with_strides(Dtype dtype, const Dims& dims, const Dims& strides) { return {dtype, dims, strides, 0}; }
   /// Axes in random order in memory with gaps between and before them.
   static Image scattered(Dtype dtype, const Dims& dims, Random& random) {
     std::vector<int> order(static_cast<size_t>(dims.size()));

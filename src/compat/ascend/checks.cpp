@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "src/base/shared_place.hpp"
+
 namespace partita::compat::ascend {
 namespace {
 
@@ -139,7 +141,7 @@ aclnnStatus FirstCall::finish(Pooling& p, std::initializer_list<Named> tensors, 
   p.input_count = 0;
   for (int place : inputs)
     describe(*tensors.begin()[place].tensor, spatial_, p.inputs[static_cast<size_t>(p.input_count++)]);
-  if (overlaps_itself(p.output))
+  if (shared_place(p.output.dims, p.output.strides))
     return invalid(result.name, " has strides [", text_of(result.tensor->strides), "], with which cells of ",
                    shape(*result.tensor), " share memory");
 

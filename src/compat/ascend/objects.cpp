@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "src/base/addressable.hpp"
+#include "src/base/shape.hpp"
 #include "src/base/text.hpp"
 
 using namespace partita;
@@ -39,8 +41,8 @@ std::string misfit(const int64_t* dims, uint64_t rank, const int64_t* strides, i
   for (uint64_t i = 0; i < storage_rank; ++i)
     if (storage[i] < 0 || __builtin_mul_overflow(room, storage[i], &room))
       return str("the storage's dims make no size: ", text_of(Dims(std::span(storage, storage_rank))));
-  const std::optional<int64_t> last = compat::last_place(view, steps);
-  if (!last || *last >= room - offset) return str("the view ends behind the ", room, " elements of its storage");
+  if (!addressable(view, steps) || span_of(view, steps) > room - offset)
+    return str("the view ends behind the ", room, " elements of its storage");
   return {};
 }
 

@@ -4,6 +4,8 @@
 #include <initializer_list>
 #include <limits>
 
+#include "src/base/addressable.hpp"
+#include "src/base/shared_place.hpp"
 #include "src/compat/infiniop/objects.hpp"
 
 using namespace partita;
@@ -70,8 +72,7 @@ infiniStatus_t create(OpKind kind, const InfiniopHandle* handle, Descriptor* res
   for (Tensor t : {source, pooled, output}) {
     if (dtype_of(t->type) == Dtype::undef || t->type != source->type) return INFINI_STATUS_BAD_TENSOR_DTYPE;
     if (t->dims.size() < 3 || t->dims.size() > 5) return INFINI_STATUS_BAD_TENSOR_SHAPE;
-    if (std::ranges::any_of(t->strides, [](int64_t s) { return s < 0; }) || !last_place(t->dims, t->strides))
-      return INFINI_STATUS_BAD_TENSOR_STRIDES;
+    if (!addressable(t->dims, t->strides)) return INFINI_STATUS_BAD_TENSOR_STRIDES;
   }
   Pooling p;
   p.kind = kind;
@@ -86,7 +87,7 @@ infiniStatus_t create(OpKind kind, const InfiniopHandle* handle, Descriptor* res
   p.output = view(output);
   p.input_count = 0;
   for (Tensor t : inputs) p.inputs[static_cast<size_t>(p.input_count++)] = view(t);
-  if (overlaps_itself(p.output)) return INFINI_STATUS_BAD_TENSOR_STRIDES;
+  if (shared_place(p.output.dims, p.output.strides)) return INFINI_STATUS_BAD_TENSOR_STRIDES;
   std::shared_ptr<const PoolingProgram> program;
   if (!p.output.empty()) {
     auto made = PoolingProgram::of(p);

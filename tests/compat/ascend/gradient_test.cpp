@@ -65,11 +65,10 @@ std::string text(const Case& c) {
 }
 
 /// Runs the average's gradient of two or three axes through both calls.
-std::string average_difference(const Case& c, Dtype dtype, Random& random) {
+std::string average_difference(const Case& c, Dtype dtype, Random& random, Image result) {
   const int spatial = c.p.spatial();
   const aclFormat format = format_of(spatial, c.batch);
   Image gradient = image(dtype, c.p.pooled, c.batch, random), self = image(dtype, c.p.source, c.batch, random);
-  Image result = image(dtype, c.p.source, c.batch, random);
   const Reals dy = gradient.fill(random);
   const TensorPtr g = acl_tensor(gradient, format), s = acl_tensor(self, format), r = acl_tensor(result, format);
   const ListPtr kernel = acl_list(c.p.kernel), stride = acl_list(c.p.strides), padding = acl_list(c.p.pads_begin);
@@ -87,6 +86,10 @@ std::string average_difference(const Case& c, Dtype dtype, Random& random) {
                                           : run_second(aclnnAvgPool3dBackward, size, executor);
   if (second != ACLNN_SUCCESS) return last_error();
   return result.difference(naive_average_gradient(c.p, dy));
+}
+
+std::string average_difference(const Case& c, Dtype dtype, Random& random) {
+  return average_difference(c, dtype, random, image(dtype, c.p.source, c.batch, random));
 }
 
 TEST(ascend_gradient, of_an_average_is_what_the_definition_says) {
@@ -148,6 +151,18 @@ TEST(ascend_gradient, of_a_source_one_cell_wide_reads_windows_that_lie_apart) {
   c.p.pooled = {1, 3, 1, 2};
   c.p.divides_by = DividesBy::padded_box;
   for (int round = 0; round < 8; ++round) EXPECT_EQ(average_difference(c, Dtype::f32, random), "");
+}
+
+/// Cells of the second row lie between those of the first, and no two of them in one place.
+TEST(ascend_gradient, goes_to_rows_that_lie_between_each_other) {
+  Random random(8);
+  Case c;
+  c.p.source = {1, 2, 2, 4};
+  c.p.kernel = c.p.strides = {2, 2};
+  c.p.pads_begin = c.p.pads_end = {0, 0};
+  c.p.dilations = {1, 1};
+  c.p.pooled = {1, 2, 1, 2};
+  EXPECT_EQ(average_difference(c, Dtype::f32, random, Image::with_strides(Dtype::f32, c.p.source, {32, 16, 3, 2})), "");
 }
 
 TEST(ascend_gradient, of_three_axes_adds_what_overlaps_and_keeps_axes_apart) {

@@ -73,6 +73,7 @@ const Row kRows[] = {
   {"strides_beyond_memory", [](Creation& c) { c.gradient_strides = {8, 4, int64_t{1} << 62, 1}; },
    INFINI_STATUS_BAD_TENSOR_STRIDES},
   {"result_shares_memory", [](Creation& c) { c.result_strides = {32, 16, 1, 1}; }, INFINI_STATUS_BAD_TENSOR_STRIDES},
+  {"result_rows_lie_between_each_other", [](Creation& c) { c.result_strides = {64, 32, 5, 4}; }, INFINI_STATUS_SUCCESS},
   {"repeated_gradient", [](Creation& c) { c.gradient_strides = {0, 0, 0, 0}; }, INFINI_STATUS_SUCCESS},
 };
 // clang-format on
