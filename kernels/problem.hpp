@@ -112,6 +112,7 @@ struct Problem {
   bool is_constant(size_t port) const { return port < kMostPorts && (constant_ports >> port & 1) != 0; }
   int in_ports() const { return ports_in < 0 ? static_cast<int>(in.size()) : ports_in; }
   int out_ports() const { return ports_out < 0 ? static_cast<int>(out.size()) : ports_out; }
+  friend bool operator==(const Problem&, const Problem&) = default;
 };
 
 /// Whether the instruction of an expression of `problem` makes a 32-bit integer rather than an f32.

@@ -11,7 +11,7 @@
 #include "passes/optimize/fuse_loops.hpp"
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 #include "kernels/loop/fold_plan.hpp"
 #include "kernels/pool_geometry.hpp"
@@ -66,6 +66,11 @@ class Fuser {
   }
 
  private:
+  /// What shall_join_ is asked.
+  struct Attempt {
+    Problem joined, plain;
+  };
+
   Buffer& buffer(int b) { return p_.buffers[static_cast<size_t>(b)]; }
 
   /// One tensor in another type.
@@ -406,15 +411,21 @@ class Fuser {
     return 0;
   }
 
+  /// Asks once for each pair of problems: a refusal is asked for anew whenever anything else has been joined, and
+  /// trying primitives takes long. The names of operators alone do not tell attempts apart, for one operator may be
+  /// several steps.
+  bool is_wanted(const Step& joined, const Problem& plain) {
+    std::vector<Attempt>& declined = declined_[joined.ops];
+    for (const Attempt& a : declined)
+      if (a.joined == joined.problem && a.plain == plain) return false;
+    if (shall_join_(joined.problem, plain)) return true;
+    declined.push_back({joined.problem, plain});
+    return false;
+  }
+
   /// `plain` is the problem of the skeleton step before; a loop may always take another one in.
   bool replace(size_t maker, size_t reader, int at, Step joined, const Problem& plain) {
-    if (is_skeleton(plain.step)) {
-      if (declined_.count(joined.ops)) return false;
-      if (!shall_join_(joined.problem, plain)) {
-        declined_.insert(joined.ops);
-        return false;
-      }
-    }
+    if (is_skeleton(plain.step) && !is_wanted(joined, plain)) return false;
     p_.steps[static_cast<size_t>(at)] = std::move(joined);
     p_.steps.erase(p_.steps.begin() + static_cast<long>(static_cast<size_t>(at) == maker ? reader : maker));
     return true;
@@ -422,7 +433,7 @@ class Fuser {
 
   Program& p_;
   const JoinRule& shall_join_;
-  std::set<std::vector<std::string>> declined_;  ///< operators of joined steps that were not wanted
+  std::map<std::vector<std::string>, std::vector<Attempt>> declined_;  ///< by the operators of the joined step
 };
 
 /// Null where no row takes the problem.

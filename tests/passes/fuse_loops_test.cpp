@@ -45,6 +45,15 @@ TEST(fuse_loops, a_function_whose_own_result_is_f32_stays_accurate) {
               ElementsAre(testing::AllOf(testing::HasSubstr("expm1 "), testing::Not(testing::HasSubstr("narrow")))));
 }
 
+/// Both copies are the same operator behind the same softmax.
+TEST(fuse_loops, what_was_refused_of_an_operator_is_refused_for_that_place_alone) {
+  const Partition p = one_partition(final_graph_of("%1 = SoftMax(%0: f32[4,8]); %2 = Concat(%1, %1) {axis=1}"));
+  Program program = lowered(p, ports_of(p));
+  ASSERT_EQ(program.steps.size(), 3u);
+  fuse_loops(program, [](const Problem& joined, const Problem&) { return joined.out.back().offset != 0; });
+  ASSERT_EQ(program.steps.size(), 2u);
+}
+
 TEST(fuse_loops, a_softmax_is_as_narrow_as_its_own_result_whatever_is_behind) {
   const auto narrow_steps = [](const std::string& text) {
     const Partition p = one_partition(final_graph_of(text));
