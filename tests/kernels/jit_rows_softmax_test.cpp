@@ -50,7 +50,7 @@ Problem random_forward(Random& random, Types types) {
   if (random.coin()) return p;
   Dims stats = dims;
   stats[*normal_axis(axis, dims.size())] = 1;
-  p.out.push_back(rows_desc(Dtype::f32, stats, random));
+  p.out.push_back(random.coin() ? rows_desc(Dtype::f32, stats, random) : scattered_desc(Dtype::f32, stats, random));
   p.narrow = false;
   return p;
 }
@@ -145,7 +145,10 @@ TEST_P(jit_rows_softmax, few_rows_of_many_lanes_agree_with_the_reference) {
     p.out = {rows_desc(dst, dims, random)};
     if (!backward && !logarithm) {
       p.attrs.set(Attr::mode, std::string("inf_as_zero"));
-      if (random.coin()) p.out.push_back(rows_desc(Dtype::f32, {dims[0], 1, dims[2]}, random));
+      const Dims stats{dims[0], 1, dims[2]};
+      if (random.coin())
+        p.out.push_back(random.coin() ? rows_desc(Dtype::f32, stats, random)
+                                      : scattered_desc(Dtype::f32, stats, random));
     }
     p.narrow = p.out.size() == 1 && has_narrow_results(p);
     if (random.coin()) p.result_bytes = int64_t{1} << 40;

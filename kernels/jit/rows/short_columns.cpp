@@ -27,11 +27,16 @@ bool ShortColumns::fit(const RowPlan& plan) {
   const size_t most =
       std::max(e.front.code.size() + e.back.code.size(), e.front_in.size() + e.back_in.size() + e.back_out.size());
   const auto near = [&](const RowView& view) { return view.row * plan.space.rows <= RowCode::kFarthest; };
+  // What has one number for each result (statistics) may lie in any order, others are runs along lanes already.
+  const auto run = [&](const RowView& view) {
+    return plan.space.lanes == 1 || !view.steps || view.lane == bits_of(view.dtype) / 8;
+  };
   const auto streams = std::ranges::count_if(plan.space.views, [](const RowView& view) {
     return view.from == RowView::From::in && view.row != 0 && view.lane != 0;
   });
   return !plan.space.along_lanes && plan.space.rows <= kMostRows && plan.space.rows * streams <= kMostStreams &&
-         plan.space.rows * static_cast<int64_t>(most) <= kMostCode && std::ranges::all_of(plan.space.views, near);
+         plan.space.rows * static_cast<int64_t>(most) <= kMostCode && std::ranges::all_of(plan.space.views, near) &&
+         std::ranges::all_of(plan.space.views, run);
 }
 
 ShortColumns::ShortColumns(const RowPlan& plan, const WriteRow& write) : WholeRows(plan, 0) {
