@@ -69,6 +69,7 @@ struct StepTraits {
   bool takes_folds = false;  ///< skeleton: its kernels fold what they make
   /// Walks images whose channels are second or last, as data_format says, and is slow in another order of memory.
   bool images = false;
+  bool rows = false;        ///< walks slices along some axes, and is slow where its tensors lie in different orders
   bool keeps_axes = false;  ///< the result has the axes of the inputs, and may lie as they do
   bool adds_up = false;     ///< makes sums of many elements, which rounding may leave with an error where they cancel
 };

@@ -42,10 +42,18 @@ TensorDesc laid_out(TensorDesc tensor, const Order& order) {
   return tensor;
 }
 
-bool is_slow(const Problem& problem, const Target& target) {
+/// From the best: generated code, a primitive (which reads f32 copies of most that generated code refuses, and computes
+/// maxima without NaN), and what computes element by element.
+enum class Speed { generated, primitive, slow };
+
+Speed speed_of(const Problem& problem, const Target& target) {
   const auto picked = pick_kernel(problem, target, forced_kernel(problem.step));
-  return !picked.ok() || picked->kernel->slow;
+  if (!picked.ok() || picked->kernel->slow) return Speed::slow;
+  return picked->kernel->isa == Isa::any ? Speed::primitive : Speed::generated;
 }
+
+/// Operators whose kernels want all tensors in one order of memory, a good one.
+bool wants_one_order(StepKind step) { return traits_of(step).images || traits_of(step).rows; }
 
 class Untangler {
  public:
@@ -77,48 +85,49 @@ class Untangler {
     std::ranges::move(after, std::back_inserter(p_.steps));
   }
 
-  /// The orders that tensors lie in, the one of most bytes first, for a pooling at last that of its data format; empty
-  /// where the step has no use for one.
+  /// The orders that tensors lie in, the one of most bytes first, at last that of the axes (of the data format) where
+  /// one of those may be slow; empty where the step has no use for one.
   static std::vector<Order> orders_of(const Problem& problem) {
-    if (problem.step != StepKind::loop && !traits_of(problem.step).images) return {};
+    if (problem.step != StepKind::loop && !wants_one_order(problem.step)) return {};
     std::map<Order, int64_t> bytes;
     for (const auto* side : {&problem.in, &problem.out})
       for (const TensorDesc& desc : *side)
         if (Order order = order_of(desc); !order.empty())
           bytes[std::move(order)] += elements(desc.dims) * bits_of(desc.dtype);
-    if (bytes.size() < (traits_of(problem.step).images ? 1 : 2)) return {};
+    if (bytes.size() < (wants_one_order(problem.step) ? 1 : 2)) return {};
     std::vector<Order> orders;
     for (const auto& entry : bytes) orders.push_back(entry.first);
     std::ranges::stable_sort(orders, std::greater(), [&](const Order& order) { return bytes[order]; });
-    if (traits_of(problem.step).images) {
+    if (wants_one_order(problem.step)) {
       orders.emplace_back(problem.in[0].dims.size());
       std::iota(orders.back().begin(), orders.back().end(), 0);
     }
     return orders;
   }
 
-  /// Null where the step is not slow, or would be in every order. A pooling is slow in the order of most bytes where
-  /// that is not its data format's.
+  /// Null where the step's kernel is a fast one, or would be no faster in any order.
   const Order* order_that_helps(const Problem& problem, const std::vector<Order>& orders) const {
-    std::optional<bool> slow;
+    std::optional<Speed> speed;
     for (const Order& order : orders) {
       if (!tangled(problem, order)) continue;
-      if (!slow) slow = is_slow(problem, target_);
-      if (!*slow) return nullptr;
+      if (!speed) speed = speed_of(problem, target_);
+      if (*speed == Speed::generated) return nullptr;
       Problem straight = problem;
       for (auto* side : {&straight.in, &straight.out})
         for (TensorDesc& desc : *side)
           if (is_tangled(straight, desc, order)) desc = laid_out(desc, order);
-      if (!is_slow(straight, target_)) return &order;
+      if (speed_of(straight, target_) < *speed) return &order;
     }
     return nullptr;
   }
 
-  /// Such a tensor of a loop has the axes of `main`, no others, in another order. One of a pooling may also have gaps
-  /// between the elements that `main` has next to each other, and lack axes: the pooled one may be of extent 1 there.
+  /// Such a tensor of a loop has the axes of `main`, no others, in another order. One of images or rows may also have
+  /// gaps between the elements that `main` has next to each other, and lack axes: the pooled one may be of extent 1
+  /// there. Those of fewer axes than the main tensor (a norm's scale) are not among them.
   static bool is_tangled(const Problem& problem, const TensorDesc& desc, const Order& main) {
     const Order order = order_of(desc);
-    if (!traits_of(problem.step).images) return order != main && std::ranges::is_permutation(order, main);
+    if (!wants_one_order(problem.step)) return order != main && std::ranges::is_permutation(order, main);
+    if (desc.dims.size() != problem.in[0].dims.size()) return false;
     Order wanted;
     for (const int axis : main)
       if (axis < desc.dims.size() && desc.dims[axis] != 1) wanted.push_back(axis);

@@ -6,9 +6,10 @@
 
 namespace partita {
 
-/// Where a step's tensors lie in different orders and only a slow kernel takes that (a loop that folds, a pooling),
-/// those in other orders than one are copied - the order of most bytes, where that helps: inputs before the step,
-/// results behind it. Later loops read the copies, too. So are a pooling's tensors whose elements lie apart.
+/// Where a step's tensors lie in different orders and generated kernels do not take that (a loop that folds, poolings,
+/// resampling, norms and softmax), those in other orders than one are copied - the order of most bytes, where that
+/// helps: inputs before the step, results behind it. Later loops read the copies, too. So are tensors of poolings and
+/// rows whose elements lie apart.
 void untangle(Program& program, const Target& target);
 
 }  // namespace partita

@@ -67,6 +67,12 @@ void expect_same_results(Made& m) {
   for (const auto& [id, storage] : expected) EXPECT_EQ(compare(got.at(id), storage, 1e-5).first, "") << id;
 }
 
+/// Not to a primitive either, which knows no maximum that is NaN and reads f32 copies.
+void expect_generated(const Program& program) {
+  if (!generates_code()) return;
+  for (const Step& step : program.steps) EXPECT_NE(step.picked.kernel->isa, Isa::any) << step.picked.kernel->name;
+}
+
 TEST(untangle, copies_what_a_folding_loop_cannot_read_across) {
   Made m = made(
       "%2 = Multiply(%0: f32[2,16,5,7], %1: f32[2,16,5,7]); %3: f32[1,16,1,1] = ReduceSum(%2) "
@@ -106,6 +112,53 @@ TEST(untangle, leaves_no_pooling_between_two_orders_to_a_slow_kernel) {
   untangle(m.after, {.isa = machine_isa()});
   expect_same_results(m);
   for (const Step& step : m.after.steps) EXPECT_FALSE(step.picked.kernel->slow && generates_code());
+}
+
+TEST(untangle, leaves_no_maximum_between_two_orders_to_a_primitive) {
+  Made m = made(
+      "%1: f32[2,16,5,7] = MaxPool(%0: f32[2,16,5,7]) {strides=[1,1], kernel=[3,3], pads_begin=[1,1], pads_end=[1,1], "
+      "data_format=NCX}");
+  m.ports.outputs[0].strides = {560, 35, 7, 1};
+  m.before = lowered(m.partition, m.ports);
+  m.after = lowered(m.partition, m.ports);
+  untangle(m.after, {.isa = machine_isa()});
+  EXPECT_EQ(m.after.steps.size(), generates_code() ? 2u : 1u);
+  expect_same_results(m);
+  expect_generated(m.after);
+}
+
+/// As behind the gradient of a convolution, which lies channels last beside what the caller has.
+TEST(untangle, copies_what_rows_cannot_read_across) {
+  Made m = made("%3 = SoftMaxBackward(%0: f32[2,16,5,7], %1: f32[2,16,5,7]) {axis=1}");
+  m.ports.outputs[0].strides = {560, 35, 7, 1};
+  m.before = lowered(m.partition, m.ports);
+  m.after = lowered(m.partition, m.ports);
+  untangle(m.after, {.isa = machine_isa()});
+  EXPECT_EQ(m.after.steps.size(), generates_code() ? 2u : 1u);
+  expect_same_results(m);
+  expect_generated(m.after);
+}
+
+/// What is normalised is no run of channels-last images beside scales that are row-major.
+TEST(untangle, takes_the_order_of_the_axes_where_rows_lie_in_no_run) {
+  Made m = made(
+      "%1: f32[2,16,5,7] = LayerNorm(%0: f32[2,16,5,7], %2: f32[16,5,7], %3: f32[16,5,7]) {begin_norm_axis=1, "
+      "keep_stats=false}");
+  m.ports.outputs[0].strides = kChannelsLast;
+  m.before = lowered(m.partition, m.ports);
+  m.after = lowered(m.partition, m.ports);
+  untangle(m.after, {.isa = machine_isa()});
+  EXPECT_EQ(m.after.steps.size(), generates_code() ? 3u : 1u);
+  expect_same_results(m);
+  expect_generated(m.after);
+}
+
+TEST(untangle, leaves_alone_rows_of_one_order) {
+  Made m = made("%1: f32[2,16,5,7] = SoftMax(%0: f32[2,16,5,7]) {axis=2}");
+  m.ports.outputs[0].strides = kChannelsLast;
+  m.after = lowered(m.partition, m.ports);
+  untangle(m.after, {.isa = machine_isa()});
+  EXPECT_EQ(m.after.steps.size(), 1u);
 }
 
 /// Most bytes lie channel-last, which is not the pooling's data format: there its kernels are slow, too.
