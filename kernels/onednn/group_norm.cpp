@@ -10,6 +10,8 @@ const char* plan_group_norm(const Problem& problem, const Target&, PrimitiveRun&
   using dnnl::normalization_flags;
   const std::span<const TensorDesc> vectors_in(problem.in.begin() + 1, problem.in.end());
   const std::span<const TensorDesc> vectors_out(problem.out.begin() + 1, problem.out.end());
+  // oneDNN 3.7 takes [N, C] without a word, and then writes out of bounds.
+  if (problem.in[0].dims.size() < 3) return "there is no spatial axis";
   if (const char* reason = refuse_mixed_orders(problem)) return reason;
   // Its kernels take samples for evenly spaced without gaps, whatever the strides say.
   for (const TensorDesc* t : {&problem.in[0], &problem.out[0]})
