@@ -70,7 +70,8 @@ FoldPlan::FoldPlan(const Problem& loop, const Dims& rows) {
   const int64_t worth = std::min(kMostDoubles, walked / kLeastFolds) / std::max<int64_t>(size_, 1);
   const int64_t copies =
       folded_away < 0 ? 1 : std::clamp(std::min({worth, rows[folded_away], most_tasks_}), int64_t{1}, kMostCopies);
-  shared_ = folded_away < 0 || (kept >= 0 && (rows[kept] >= kEnoughTasks || rows[kept] >= copies));
+  // A loop over nothing has no tasks that would fill copies of their own.
+  shared_ = folded_away < 0 || walked == 0 || (kept >= 0 && (rows[kept] >= kEnoughTasks || rows[kept] >= copies));
   axis_ = std::max(0, shared_ ? kept : folded_away);
   if (!shared_) most_tasks_ = copies_ = copies;
 }

@@ -103,6 +103,24 @@ TEST(fold_loop, gives_the_same_bits_for_every_number_of_threads) {
   }
 }
 
+TEST(fold_loop, over_nothing_gives_what_folding_starts_from) {
+  for (const Fold how : {Fold::sum, Fold::mul, Fold::max, Fold::min})
+    for (const Dims& dims : {Dims{0}, Dims{0, 4}, Dims{3, 0}}) {
+      Problem p;
+      p.step = StepKind::loop;
+      p.in = {dense_desc(Dtype::f32, dims)};
+      p.out = {folded_desc(dims, std::vector<bool>(static_cast<size_t>(dims.size()), false))};
+      ExprBuilder b(p.back);
+      b.fold(how, 0, b.load(0));
+      std::vector<Buffer> in;
+      in.push_back(nan_buffer(p.in[0]));
+      for (const Kernel& row : kernels_for(StepKind::loop)) {
+        if (machine_isa() < row.isa || row.refuse(p, {.isa = row.isa})) continue;
+        EXPECT_EQ(run(row, p, in, 1)[0].get(0), identity_of(how)) << row.name << " over " << text_of(dims);
+      }
+    }
+}
+
 TEST(fold_loop, not_a_number_reaches_extremes) {
   for (const Fold how : {Fold::max, Fold::min})
     for (const bool keep : {false, true}) {
