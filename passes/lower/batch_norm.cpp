@@ -67,10 +67,11 @@ void BatchNorm::forward() {
   {
     LoopStep loop;
     const Value s = load_number(loop, sums), q = load_number(loop, squares);
-    const Value first = loop.load(first_elements(channels_, 0), src);
+    ExprBuilder b = loop.builder();
+    // An empty source has no first elements to read, and perhaps no address.
+    const Value first = places_ > 0 ? loop.load(first_elements(channels_, 0), src) : b.constant(0);
     const Value running_mean = load_number(loop, l_.input_buffer(1));
     const Value running_variance = load_number(loop, l_.input_buffer(2));
-    ExprBuilder b = loop.builder();
     const Value places = b.constant(places_);
     const Value shift = b.div(s, places);
     const Value m = b.add(first, shift);

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <thread>
 
 #include "partita/partita.hpp"
@@ -325,6 +326,48 @@ TEST(compile, empty_tensors_give_empty_results) {
   EXPECT_TRUE(c->execute(stream(engine()), std::vector<tensor>{{p.input_ports()[0], nullptr}},
                          std::vector<tensor>{{p.output_ports()[0], nullptr}})
                   .ok());
+}
+
+TEST(compile, reductions_of_empty_tensors_give_what_they_start_from) {
+  const std::pair<const char*, float> cases[] = {
+      {"%1: f32[] = ReduceSum(%0: f32[0,3]) {axes=[0,1]}", 0.f},
+      {"%1: f32[1] = ReduceL2(%0: f32[0]) {axes=[0], keep_dims=true}", 0.f},
+      {"%1: f32[] = ReduceProd(%0: f32[3,0]) {axes=[0,1]}", 1.f},
+      {"%1: f32[] = ReduceMax(%0: f32[0]) {axes=[0]}", -std::numeric_limits<float>::infinity()},
+      {"%1: f32[1] = BiasAddBackward(%0: f32[0,5,1])", 0.f},
+  };
+  for (const auto& [text, expected] : cases) {
+    const partition p = only_partition(text);
+    const auto c = compiled_of(p);
+    ASSERT_TRUE(c.ok()) << c.status().text();
+    float result = std::nanf("");
+    const Status s = c->execute(stream(engine()), std::vector<tensor>{{p.input_ports()[0], nullptr}},
+                                std::vector<tensor>{{p.output_ports()[0], &result}});
+    ASSERT_TRUE(s.ok()) << s.text();
+    EXPECT_EQ(result, expected) << text;
+  }
+}
+
+TEST(compile, batch_normalisation_of_nothing_has_statistics_that_are_no_numbers) {
+  for (const char* dims : {"0,4,3", "2,4,0"}) {
+    const std::string t = "f32[" + std::string(dims) + "]";
+    const partition p = only_partition(
+        "%1: " + t + ", %6: f32[4], %7: f32[4], %8: f32[4], %9: f32[4] = " + "BatchNormForwardTraining(%0: " + t +
+        ", %2: f32[4], %3: f32[4], %4: f32[4], " + "%5: f32[4]) {epsilon=0.001, data_format=NCX}");
+    const auto c = compiled_of(p);
+    ASSERT_TRUE(c.ok()) << c.status().text();
+    float vectors[8][4] = {};
+    std::vector<tensor> in, out;
+    size_t next = 0;
+    for (const logical_tensor& port : p.input_ports())
+      in.emplace_back(port, port.elements() == 0 ? nullptr : vectors[next++]);
+    for (const logical_tensor& port : p.output_ports())
+      out.emplace_back(port, port.elements() == 0 ? nullptr : vectors[next++]);
+    const Status s = c->execute(stream(engine()), in, out);
+    ASSERT_TRUE(s.ok()) << s.text();
+    for (size_t v = 4; v < 8; ++v)
+      for (const float number : vectors[v]) EXPECT_TRUE(std::isnan(number)) << dims;
+  }
 }
 
 TEST(cache, equal_requests_share_one_program_and_capacity_zero_builds_anew) {
