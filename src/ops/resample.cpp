@@ -63,6 +63,10 @@ Result<Dims> forward_dims(const ShapeContext& c) {
       to[i] = static_cast<int64_t>(size);
     }
   }
+  for (int i = 0; i < spatial.size(); ++i)
+    if (spatial[i] == 0 && to[i] > 0)
+      return c.wrong(str("[", text_of(to), "] places need cells to take from, found [", text_of(spatial),
+                         "] along the spatial axes: ", c.input_text(0)));
   return data_dims(attrs, c.in(0)[0], c.in(0)[channel_axis(attrs, c.rank(0))], to);
 }
 
