@@ -224,6 +224,10 @@ std::string facts(std::string_view sentence, const OpDef& def, const OpView& vie
 }  // namespace
 
 Status run_checks(const OpDef& def, const OpView& view, Code code) {
+  // Their elements are entries of a list: whoever reads them walks one axis.
+  for (int i = 0; i < view.inputs() && i < static_cast<int>(def.inputs.size()); ++i)
+    if (def.inputs[static_cast<size_t>(i)].value_of != Attr{0} && view.in(i).rank_known && view.in(i).rank() > 1)
+      return fail(code, str(input_name(def, i), " must be 1-D, found ", view.in(i).text()));
   for (const CheckDef& check : def.checks) {
     if (check.holds(view)) continue;
     const std::string found = facts(check.sentence, def, view);

@@ -15,7 +15,8 @@ namespace partita {
 /// operator's checks.
 Result<Attrs> verify_op(const op& o);
 
-/// The first of the operator's checks that fails, with the values found. Attributes have their defaults filled.
+/// The first of the operator's checks that fails, with the values found; before them, inputs that stand for an
+/// attribute's list have one axis. Attributes have their defaults filled.
 Status run_checks(const OpDef& def, const OpView& view, Code code);
 
 /// "op 7 'sm' (SoftMax)"

@@ -104,6 +104,23 @@ TEST(op_errors, host_scalars_have_no_axes_and_one_of_three_types) {
             "`src_1` (tensor 3, bf16[]): a host scalar must be of type s32, s64 or f32, found bf16");
 }
 
+TEST(op_errors, inputs_that_stand_for_lists_have_one_axis) {
+  int seen = 0;
+  for (const OpDef* def : all_ops())
+    for (size_t i = 0; i < def->inputs.size(); ++i) {
+      if (def->inputs[i].value_of == Attr{0}) continue;
+      ++seen;
+      op o(0, def->kind);
+      o.inputs.assign(i + 1, logical_tensor(0, Dtype::f32));
+      o.inputs[i] = logical_tensor(0, Dtype::s32, Dims{1, 3});
+      Attrs attrs;
+      const Status s = run_checks(*def, OpView(o, attrs), Code::invalid_graph_op);
+      EXPECT_EQ(s.text(), str("`", def->inputs[i].name, "` must be 1-D, found s32[1,3]")) << def->name;
+    }
+  EXPECT_GT(seen, 10);
+  EXPECT_EQ(refusal(OpKind::ReduceSum, {}, "f32[2,3] s32[1,2]", "f32"), "`axes` must be 1-D, found s32[1,2]");
+}
+
 TEST(op_errors, suggest_the_attribute_that_was_meant) {
   EXPECT_EQ(refusal(OpKind::AvgPoolBackward, plus(kAvg, {{Attr::dst_shape, Ints{1, 2, 3, 4}}}), "f32[1,2,3,4]", "f32"),
             "AvgPoolBackward has no attribute `dst_shape`, it has strides, pads_begin, pads_end, exclude_pad, kernel, "
