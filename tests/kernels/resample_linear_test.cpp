@@ -58,6 +58,20 @@ TEST(resample_linear, expressions_read_operands_of_any_shape) {
   EXPECT_GT(taken, 20);
 }
 
+TEST(resample_linear, one_value_for_all_channels_is_read_once_for_all) {
+  for (const bool backward : {false, true}) {
+    Random random(1);
+    Problem p = resampled(Dtype::f32, 32, {3, 4}, {6, 8}, backward);
+    TensorDesc& source = p.in[backward ? 1 : 0];
+    const TensorDesc places = dense_desc(Dtype::f32, {source.dims[0], source.dims[1], source.dims[2]});
+    source.strides = places.strides;
+    source.strides.push_back(0);
+    EXPECT_FALSE(ResampleLinear::fits(p, Isa::avx512));
+    for (const Isa isa : {Isa::avx2, Isa::avx512})
+      if (isa <= machine_isa()) expect_rows_agree(p, random, {.tolerance_factor = 4, .target = {.isa = isa}});
+  }
+}
+
 TEST(resample_linear, infinities_stay_where_they_are_read) {
   for (const char* coordinates : {"half_pixel", "align_corners"})
     for (const bool backward : {false, true})

@@ -52,7 +52,9 @@ bool ResampleLinear::fits(const Problem& p, Isa isa) {
   if (isa != Isa::avx512 || refuse_resample_walk(p, channel_last) || !channel_last || !p.front.empty()) return false;
   const PlaneWalk walk = resample_walk(p, true);
   const Expr back = back_expression(p);
-  return walk.channels >= kLeastChannels &&
+  const WalkedTensor source = walked(p.in[static_cast<size_t>(front_port(p.step))], p, walk);
+  // Vectors of sources are read from memory: one value for all channels lies nowhere side by side.
+  return walk.channels >= kLeastChannels && source.channel_step(walk) == 1 &&
          walk.z.most_taps() * walk.y.most_taps() <= static_cast<int64_t>(LinearKernel::kMostRows) &&
          loaded_operands(back).size() + p.out.size() <= LinearKernel::kMostOperands && !reads_coordinates(back) &&
          linear_places(walk, is_gradient(p)) && expanded(back, p, isa).code.size() <= kMostOperations;
