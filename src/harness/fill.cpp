@@ -87,14 +87,26 @@ Range quantized_range(const FinalGraph& graph, const Value& value, Dtype dtype) 
   return plain;
 }
 
-/// A shape input must say what the given output shape says; axes are those that the output lacks or has as 1.
+/// What the operator makes, or of what a gradient is the gradient.
+const Value& forward_result(const FinalGraph& graph, size_t index) {
+  const OpDef& def = op_def(graph.ops[index].kind);
+  for (size_t i = 0; i < def.inputs.size() && i < graph.in[index].size(); ++i)
+    if (def.inputs[i].name == "diff_dst") return graph.values[static_cast<size_t>(graph.in[index][i])];
+  return graph.values[static_cast<size_t>(graph.out[index][0])];
+}
+
+/// A shape input must say what the given output shape says, `sizes` what the forward result's says; axes are those that
+/// the output lacks or has as 1.
 Result<std::vector<int64_t>> shape_content(const FinalGraph& graph, const Use& use, Attr attr, int64_t entries) {
   const op& o = graph.ops[static_cast<size_t>(use.op)];
   const Attrs& attrs = graph.attrs[static_cast<size_t>(use.op)];
-  const Value& out = graph.values[static_cast<size_t>(graph.out[static_cast<size_t>(use.op)][0])];
+  const auto index = static_cast<size_t>(use.op);
+  const Value& out =
+      attr == Attr::sizes ? forward_result(graph, index) : graph.values[static_cast<size_t>(graph.out[index][0])];
   if (!out.desc.shape_known())
     return fail(Code::invalid_shape,
-                str(place_of(o), ": the output shape must be known to choose a content for input ", use.port));
+                str(place_of(o), ": the shape of ", attr == Attr::sizes ? "the forward result" : "the output",
+                    " must be known to choose a content for input ", use.port));
   std::vector<int64_t> content;
   if (attr == Attr::sizes) {
     const Dims spatial = spatial_dims(attrs, out.desc.dims);

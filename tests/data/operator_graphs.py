@@ -183,6 +183,8 @@ def convolutions(add):
     g = add("InterpolateBackward")
     for mode in ("nearest", "linear"):
         g.op("InterpolateBackward", [g.f32(2, 3, 4, 5), g.f32(2, 3, 7, 3)], mode=mode, sizes=[7, 3], data_format="NCX")
+    g.op("InterpolateBackward", [g.f32(2, 5, 4, 16), g.f32(2, 7, 6, 16), g.tensor("s32", (2,))],
+         ("f32", (2, 5, 4, 16)), mode="bilinear", data_format="NXC")
 
 
 def normalisation(add):
