@@ -124,6 +124,8 @@ TEST(verify, accepts_what_is_unusual_but_valid) {
   accepted(OpKind::End, {}, "boolean[2]", "");
   accepted(OpKind::StaticTranspose, {{Attr::order, Ints{}}}, "f32[2,3,4]", "f32");
   accepted(OpKind::Quantize, {{Attr::scales, Floats{1}}}, "f32[]", "s8");
+  accepted(OpKind::Dequantize, {{Attr::scales, Floats{1}}, {Attr::zps, Ints{0}}}, "f8_e5m2[2]", "f32");
+  accepted(OpKind::MaxPool, plus(kPool, {{Attr::dilations, Ints{}}}), "f32[1,2,3,4]", "f32");
   accepted(OpKind::AvgPool, plus(kPool, {{Attr::auto_pad, std::string("VALID")}, {Attr::pads_begin, Ints{}}}),
            "f32[0,2,3,4]", "f32");
   accepted(OpKind::Reorder, {}, "f32[?,3]", "f32[2,?]");
