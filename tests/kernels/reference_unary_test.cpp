@@ -137,6 +137,7 @@ TEST(reference_unary, gradients_are_zero_where_nan_is_compared_with_bounds) {
   const AttrList clamp{{Attr::min, -1.f}, {Attr::max, 1.f}, {Attr::use_dst, true}};
   const AttrList line{{Attr::alpha, 0.5f}, {Attr::beta, 0.5f}};
   EXPECT_EQ(backward(ClampBackward, clamp, {kNan, 0}, {5, 5}), (Numbers{0, 5}));
+  EXPECT_EQ(backward(AbsBackward, {}, {kNan, 2}, {5, 5}), (Numbers{0, 5}));
   EXPECT_EQ(backward(HardSigmoidBackward, line, {kNan, 0}, {6, 6}), (Numbers{0, 3}));
 }
 
