@@ -35,7 +35,8 @@ struct logical_tensor {
   bool strides_known() const;
   /// Product of dims; only where shape_known().
   int64_t elements() const;
-  /// Bytes from the first element to the last one's end; 0 where a dim is 0. Only where shape_known(); dense where
+  /// Bytes of a buffer with room for every element and the gaps between them: up to the last one's end, or the largest
+  /// product of a dim and its stride, which may be more; 0 where a dim is 0. Only where shape_known(); dense where
   /// strides are not known.
   size_t size_bytes() const;
   /// "f32[2,3]", with "?" for what is unknown.
