@@ -115,7 +115,13 @@ Status execute_guarded(const CompiledForm* form, const stream& on, std::span<Inp
 
 /// What handles that were made by default answer for.
 const Partition& empty_partition() {
-  static const Partition empty{.supported = false, .reason = "the partition is empty", .kind = EngineKind::any};
+  static const Partition empty = [] {
+    Partition p;
+    p.supported = false;
+    p.reason = "the partition is empty";
+    p.kind = EngineKind::any;
+    return p;
+  }();
   return empty;
 }
 
