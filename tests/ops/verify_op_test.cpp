@@ -35,18 +35,12 @@ AttrList plus(AttrList attrs, const AttrList& more) {
 /// A value that fits each required attribute.
 AttrValue plausible(const AttrDef& attr) {
   switch (attr.type) {
-    case AttrType::boolean:
-      return true;
-    case AttrType::s64:
-      return int64_t{1};
-    case AttrType::f32:
-      return 1.0f;
-    case AttrType::string:
-      return std::string(attr.allowed[0]);
-    case AttrType::s64s:
-      return Ints{1, 1};
-    case AttrType::f32s:
-      return Floats{1};
+    case AttrType::boolean: return true;
+    case AttrType::s64: return int64_t{1};
+    case AttrType::f32: return 1.0f;
+    case AttrType::string: return std::string(attr.allowed[0]);
+    case AttrType::s64s: return Ints{1, 1};
+    case AttrType::f32s: return Floats{1};
   }
   return {};
 }
@@ -125,7 +119,13 @@ TEST(verify, accepts_what_is_unusual_but_valid) {
   accepted(OpKind::StaticTranspose, {{Attr::order, Ints{}}}, "f32[2,3,4]", "f32");
   accepted(OpKind::Quantize, {{Attr::scales, Floats{1}}}, "f32[]", "s8");
   accepted(OpKind::Dequantize, {{Attr::scales, Floats{1}}, {Attr::zps, Ints{0}}}, "f8_e5m2[2]", "f32");
-  accepted(OpKind::MaxPool, plus(kPool, {{Attr::dilations, Ints{}}}), "f32[1,2,3,4]", "f32");
+  accepted(OpKind::MaxPool,
+           {{Attr::strides, Ints{1, 1}},
+            {Attr::pads_begin, Ints{0, 0}},
+            {Attr::pads_end, Ints{0, 0}},
+            {Attr::kernel, Ints{2, 2}},
+            {Attr::dilations, Ints{}}},
+           "f32[1,2,3,4]", "f32");
   accepted(OpKind::AvgPool, plus(kPool, {{Attr::auto_pad, std::string("VALID")}, {Attr::pads_begin, Ints{}}}),
            "f32[0,2,3,4]", "f32");
   accepted(OpKind::Reorder, {}, "f32[?,3]", "f32[2,?]");
