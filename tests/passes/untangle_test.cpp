@@ -16,7 +16,7 @@
 namespace partita::test {
 namespace {
 
-const Dims kSpace = {2, 16, 5, 7}, kChannelsLast = {560, 1, 112, 16};
+const Dims kSpace = {2, 16, 5, 7}, kChannelsLast = {560, 1, 112, 16}, kRowMajor = {560, 35, 7, 1};
 
 /// Inputs that lie channels last; all others are row-major.
 bool is_turned(uint64_t id) { return id == 0 || id == 7; }
@@ -41,6 +41,16 @@ Made made(const std::string& text) {
   m.after = lowered(m.partition, m.ports);
   fuse_loops(m.after, target);
   untangle(m.after, target);
+  return m;
+}
+
+/// A program of one step whose result lies as `strides` say.
+Made made_into(const Dims& strides, const std::string& text) {
+  Made m = made(text);
+  m.ports.outputs[0].strides = strides;
+  m.before = lowered(m.partition, m.ports);
+  m.after = lowered(m.partition, m.ports);
+  untangle(m.after, {.isa = machine_isa()});
   return m;
 }
 
@@ -115,13 +125,10 @@ TEST(untangle, leaves_no_pooling_between_two_orders_to_a_slow_kernel) {
 }
 
 TEST(untangle, leaves_no_maximum_between_two_orders_to_a_primitive) {
-  Made m = made(
+  Made m = made_into(
+      kRowMajor,
       "%1: f32[2,16,5,7] = MaxPool(%0: f32[2,16,5,7]) {strides=[1,1], kernel=[3,3], pads_begin=[1,1], pads_end=[1,1], "
       "data_format=NCX}");
-  m.ports.outputs[0].strides = {560, 35, 7, 1};
-  m.before = lowered(m.partition, m.ports);
-  m.after = lowered(m.partition, m.ports);
-  untangle(m.after, {.isa = machine_isa()});
   EXPECT_EQ(m.after.steps.size(), generates_code() ? 2u : 1u);
   expect_same_results(m);
   expect_generated(m.after);
@@ -129,11 +136,7 @@ TEST(untangle, leaves_no_maximum_between_two_orders_to_a_primitive) {
 
 /// As behind the gradient of a convolution, which lies channels last beside what the caller has.
 TEST(untangle, copies_what_rows_cannot_read_across) {
-  Made m = made("%3 = SoftMaxBackward(%0: f32[2,16,5,7], %1: f32[2,16,5,7]) {axis=1}");
-  m.ports.outputs[0].strides = {560, 35, 7, 1};
-  m.before = lowered(m.partition, m.ports);
-  m.after = lowered(m.partition, m.ports);
-  untangle(m.after, {.isa = machine_isa()});
+  Made m = made_into(kRowMajor, "%3 = SoftMaxBackward(%0: f32[2,16,5,7], %1: f32[2,16,5,7]) {axis=1}");
   EXPECT_EQ(m.after.steps.size(), generates_code() ? 2u : 1u);
   expect_same_results(m);
   expect_generated(m.after);
@@ -141,35 +144,26 @@ TEST(untangle, copies_what_rows_cannot_read_across) {
 
 /// What is normalised is no run of channels-last images beside scales that are row-major.
 TEST(untangle, takes_the_order_of_the_axes_where_rows_lie_in_no_run) {
-  Made m = made(
+  Made m = made_into(
+      kChannelsLast,
       "%1: f32[2,16,5,7] = LayerNorm(%0: f32[2,16,5,7], %2: f32[16,5,7], %3: f32[16,5,7]) {begin_norm_axis=1, "
       "keep_stats=false}");
-  m.ports.outputs[0].strides = kChannelsLast;
-  m.before = lowered(m.partition, m.ports);
-  m.after = lowered(m.partition, m.ports);
-  untangle(m.after, {.isa = machine_isa()});
   EXPECT_EQ(m.after.steps.size(), generates_code() ? 3u : 1u);
   expect_same_results(m);
   expect_generated(m.after);
 }
 
 TEST(untangle, leaves_alone_rows_of_one_order) {
-  Made m = made("%1: f32[2,16,5,7] = SoftMax(%0: f32[2,16,5,7]) {axis=2}");
-  m.ports.outputs[0].strides = kChannelsLast;
-  m.after = lowered(m.partition, m.ports);
-  untangle(m.after, {.isa = machine_isa()});
+  Made m = made_into(kChannelsLast, "%1: f32[2,16,5,7] = SoftMax(%0: f32[2,16,5,7]) {axis=2}");
   EXPECT_EQ(m.after.steps.size(), 1u);
 }
 
 /// Most bytes lie channel-last, which is not the pooling's data format: there its kernels are slow, too.
 TEST(untangle, takes_another_order_where_that_of_most_bytes_does_not_help) {
-  Made m = made(
+  Made m = made_into(
+      kRowMajor,
       "%2: f32[2,16,5,7] = MaxPoolBackward(%0: f32[2,16,5,7], %7: f32[2,16,5,7]) {strides=[1,1], kernel=[3,3], "
       "pads_begin=[1,1], pads_end=[1,1], data_format=NCX}");
-  m.ports.outputs[0].strides = {560, 35, 7, 1};
-  m.before = lowered(m.partition, m.ports);
-  m.after = lowered(m.partition, m.ports);
-  untangle(m.after, {.isa = machine_isa()});
   EXPECT_EQ(m.after.steps.size(), generates_code() ? 3u : 1u);
   expect_same_results(m);
   for (const Step& step : m.after.steps) EXPECT_FALSE(step.picked.kernel->slow && generates_code());
