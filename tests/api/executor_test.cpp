@@ -4,30 +4,14 @@
 #include <omp.h>
 
 #include <atomic>
-#include <thread>
 
 #include "partita/partita.hpp"
+#include "tests/support/thread_per_part.hpp"
 
 namespace partita {
 namespace {
 
-/// One thread a part, as a framework's pool may do it.
-class ThreadPerPart : public executor {
- public:
-  explicit ThreadPerPart(int threads) : threads_(threads) {}
-  int threads() const override { return threads_; }
-  void run(int parts, const std::function<void(int)>& part) override {
-    ++runs;
-    most_parts = std::max(most_parts, parts);
-    std::vector<std::thread> pool;
-    for (int p = 0; p < parts; ++p) pool.emplace_back(part, p);
-    for (std::thread& t : pool) t.join();
-  }
-  int runs = 0, most_parts = 0;
-
- private:
-  int threads_;
-};
+using test::ThreadPerPart;
 
 constexpr int64_t kElements = 1 << 20;
 

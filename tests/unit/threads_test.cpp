@@ -11,8 +11,12 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/thread_per_part.hpp"
+
 namespace partita {
 namespace {
+
+using test::ThreadPerPart;
 
 constexpr int64_t kCostly = 1 << 20;
 
@@ -115,23 +119,6 @@ TEST(threads, a_scope_ends_where_it_ends_and_concerns_one_thread) {
   }
   EXPECT_EQ(thread_count(), before);
 }
-
-/// One thread a part, as a framework's pool may do it.
-class ThreadPerPart : public executor {
- public:
-  explicit ThreadPerPart(int threads) : threads_(threads) {}
-  int threads() const override { return threads_; }
-  void run(int parts, const std::function<void(int)>& part) override {
-    ++runs;
-    std::vector<std::thread> pool;
-    for (int p = 0; p < parts; ++p) pool.emplace_back(part, p);
-    for (std::thread& t : pool) t.join();
-  }
-  int runs = 0;
-
- private:
-  int threads_;
-};
 
 TEST(executor, does_the_parts_that_openmp_would_do) {
   const auto split = [] {
