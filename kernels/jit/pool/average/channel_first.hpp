@@ -52,7 +52,6 @@ class AverageFirstKernel : private Emitter {
   void emit_sums_of(Body& front, int vectors, int last);
   void emit_row(Body& back);
   void emit_vectors(Body& back, int64_t vectors, int last);
-  void sum_windows(int64_t vector, const Xbyak::Xmm& sum);
   void sum_period(int64_t cell, int64_t vector, const Xbyak::Xmm& sum);
   void sum_lanes(int64_t vector, const Xbyak::Xmm& sum);
   void sum_adaptive(int64_t vector, const Xbyak::Xmm& sum);
