@@ -85,6 +85,11 @@ class Untangler {
     std::ranges::move(after, std::back_inserter(p_.steps));
   }
 
+  /// Axes of a tensor that has fewer than the main one (a norm's scale) are others: it stays as it lies.
+  static bool has_axes_of_step(const Problem& problem, const TensorDesc& desc) {
+    return !wants_one_order(problem.step) || desc.dims.size() == problem.in[0].dims.size();
+  }
+
   /// The orders that tensors lie in, the one of most bytes first, at last that of the axes (of the data format) where
   /// one of those may be slow; empty where the step has no use for one.
   static std::vector<Order> orders_of(const Problem& problem) {
@@ -92,7 +97,7 @@ class Untangler {
     std::map<Order, int64_t> bytes;
     for (const auto* side : {&problem.in, &problem.out})
       for (const TensorDesc& desc : *side)
-        if (Order order = order_of(desc); !order.empty())
+        if (Order order = order_of(desc); !order.empty() && has_axes_of_step(problem, desc))
           bytes[std::move(order)] += elements(desc.dims) * bits_of(desc.dtype);
     if (bytes.size() < (wants_one_order(problem.step) ? 1 : 2)) return {};
     std::vector<Order> orders;
@@ -123,14 +128,14 @@ class Untangler {
 
   /// Such a tensor of a loop has the axes of `main`, no others, in another order. One of images or rows may also have
   /// gaps between the elements that `main` has next to each other, and lack axes: the pooled one may be of extent 1
-  /// there. Those of fewer axes than the main tensor (a norm's scale) are not among them.
+  /// there.
   static bool is_tangled(const Problem& problem, const TensorDesc& desc, const Order& main) {
     const Order order = order_of(desc);
     if (!wants_one_order(problem.step)) return order != main && std::ranges::is_permutation(order, main);
-    if (desc.dims.size() != problem.in[0].dims.size()) return false;
+    if (!has_axes_of_step(problem, desc)) return false;
     Order wanted;
     for (const int axis : main)
-      if (axis < desc.dims.size() && desc.dims[axis] != 1) wanted.push_back(axis);
+      if (desc.dims[axis] != 1) wanted.push_back(axis);
     if (order.empty() || !std::ranges::is_permutation(order, wanted)) return false;
     return order != wanted || desc.strides[order.back()] != 1;
   }

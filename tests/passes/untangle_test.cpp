@@ -83,6 +83,13 @@ void expect_generated(const Program& program) {
   for (const Step& step : program.steps) EXPECT_NE(step.picked.kernel->isa, Isa::any) << step.picked.kernel->name;
 }
 
+/// The step and its copies, `steps` in all where code is generated.
+void expect_straightened(Made& m, size_t steps) {
+  EXPECT_EQ(m.after.steps.size(), generates_code() ? steps : 1u);
+  expect_same_results(m);
+  expect_generated(m.after);
+}
+
 TEST(untangle, copies_what_a_folding_loop_cannot_read_across) {
   Made m = made(
       "%2 = Multiply(%0: f32[2,16,5,7], %1: f32[2,16,5,7]); %3: f32[1,16,1,1] = ReduceSum(%2) "
@@ -129,17 +136,13 @@ TEST(untangle, leaves_no_maximum_between_two_orders_to_a_primitive) {
       kRowMajor,
       "%1: f32[2,16,5,7] = MaxPool(%0: f32[2,16,5,7]) {strides=[1,1], kernel=[3,3], pads_begin=[1,1], pads_end=[1,1], "
       "data_format=NCX}");
-  EXPECT_EQ(m.after.steps.size(), generates_code() ? 2u : 1u);
-  expect_same_results(m);
-  expect_generated(m.after);
+  expect_straightened(m, 2);
 }
 
 /// As behind the gradient of a convolution, which lies channels last beside what the caller has.
 TEST(untangle, copies_what_rows_cannot_read_across) {
   Made m = made_into(kRowMajor, "%3 = SoftMaxBackward(%0: f32[2,16,5,7], %1: f32[2,16,5,7]) {axis=1}");
-  EXPECT_EQ(m.after.steps.size(), generates_code() ? 2u : 1u);
-  expect_same_results(m);
-  expect_generated(m.after);
+  expect_straightened(m, 2);
 }
 
 /// What is normalised is no run of channels-last images beside scales that are row-major.
@@ -148,9 +151,7 @@ TEST(untangle, takes_the_order_of_the_axes_where_rows_lie_in_no_run) {
       kChannelsLast,
       "%1: f32[2,16,5,7] = LayerNorm(%0: f32[2,16,5,7], %2: f32[16,5,7], %3: f32[16,5,7]) {begin_norm_axis=1, "
       "keep_stats=false}");
-  EXPECT_EQ(m.after.steps.size(), generates_code() ? 3u : 1u);
-  expect_same_results(m);
-  expect_generated(m.after);
+  expect_straightened(m, 3);
 }
 
 TEST(untangle, leaves_alone_rows_of_one_order) {
@@ -164,9 +165,7 @@ TEST(untangle, takes_another_order_where_that_of_most_bytes_does_not_help) {
       kRowMajor,
       "%2: f32[2,16,5,7] = MaxPoolBackward(%0: f32[2,16,5,7], %7: f32[2,16,5,7]) {strides=[1,1], kernel=[3,3], "
       "pads_begin=[1,1], pads_end=[1,1], data_format=NCX}");
-  EXPECT_EQ(m.after.steps.size(), generates_code() ? 3u : 1u);
-  expect_same_results(m);
-  for (const Step& step : m.after.steps) EXPECT_FALSE(step.picked.kernel->slow && generates_code());
+  expect_straightened(m, 3);
 }
 
 /// All tensors lie in orders that are slow to pool in, and one row of gradients says nothing of rows.
@@ -180,9 +179,7 @@ TEST(untangle, takes_the_order_of_the_data_format_where_no_tensor_lies_in_it) {
   m.before = lowered(m.partition, m.ports);
   m.after = lowered(m.partition, m.ports);
   untangle(m.after, {.isa = machine_isa()});
-  EXPECT_EQ(m.after.steps.size(), generates_code() ? 4u : 1u);
-  expect_same_results(m);
-  for (const Step& step : m.after.steps) EXPECT_FALSE(step.picked.kernel->slow && generates_code());
+  expect_straightened(m, 4);
 }
 
 /// Every second element along x: generated code reads neighbours.
