@@ -61,8 +61,9 @@ struct Kernel {
   /// Null where the kernel can do it, otherwise the reason.
   const char* (*refuse)(const Problem&, const Target&);
   Result<Run> (*make)(const Problem&, const Target&);
-  /// An output may lie over an operand that only `back` loads, at the same places: an element's operands are loaded
-  /// before the element is stored, and never again.
+  /// An output of `back` may lie over an operand that only `back` loads, at the same places: an element's operands are
+  /// loaded before the element is stored, and never again. Over slices (StepTraits::rows) also over one that `front`
+  /// loads.
   bool in_place = false;
   bool slow = false;  ///< computes everything, element by element: the interpreter, references
 };

@@ -93,8 +93,10 @@ bool has(const Expr& expr, ExprOp op, size_t operand) {
 /// Operands that the walk of the step itself reads, wherever it likes; the expressions have the others.
 size_t walked_operands(const Problem& p) { return p.step == StepKind::loop ? 0 : static_cast<size_t>(p.in_ports()); }
 
-/// True where operand `k` is read only by the expression that makes the result.
+/// True where an element of operand `k` is read for the last time when that of the result is made.
 bool read_for_the_result(const Problem& p, size_t k) {
+  // A slice is read from end to end before its result is made, element by element, of the same operands.
+  if (traits_of(p.step).rows) return has(front_expression(p), ExprOp::load, k) || has(p.back, ExprOp::load, k);
   return k >= walked_operands(p) && has(p.back, ExprOp::load, k) && !has(p.front, ExprOp::load, k);
 }
 
@@ -130,7 +132,7 @@ class InPlace {
     if (step.problem.step == StepKind::tiles)
       return std::find(step.inplace.begin(), step.inplace.end(), std::pair(k, o)) != step.inplace.end();
     if (!step.picked.kernel || !step.picked.kernel->in_place) return false;
-    if (!has(step.problem.back, ExprOp::store, o) || !read_for_the_result(step.problem, k)) return false;
+    if (!has(back_expression(step.problem), ExprOp::store, o) || !read_for_the_result(step.problem, k)) return false;
     const TensorDesc &in = step.problem.in[k], &out = step.problem.out[o];
     if (in.dims != out.dims || in.strides != out.strides || in.offset != out.offset) return false;
     return bits_of(in.dtype) == bits_of(out.dtype) && bits_of(in.dtype) >= 8;

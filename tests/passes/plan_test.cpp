@@ -12,6 +12,7 @@
 #include "src/ir/verify_op.hpp"
 #include "src/run/executable.hpp"
 #include "tests/support/graph_text.hpp"
+#include "tests/support/kernel_run.hpp"
 #include "tests/support/programs.hpp"
 #include "tests/support/random_graph.hpp"
 
@@ -119,6 +120,13 @@ TEST(plan, scratch_lies_behind_the_temporaries) {
   EXPECT_EQ(program.arena_bytes, 256u + 128u);
 }
 
+/// Kernels as compilation chooses them.
+void choose_kernels(Program& program) {
+  const Status chosen = select_kernels(program, {.isa = machine_isa(), .threads = 2});
+  ASSERT_TRUE(chosen.ok()) << chosen.text();
+  plan_memory(program);
+}
+
 using Pairs = std::vector<std::pair<uint64_t, uint64_t>>;
 
 Pairs inplace_of(const Partition& p, const Ports& ports) {
@@ -193,15 +201,50 @@ TEST(inplace, leaves_alone_what_the_walk_of_a_pooling_reads) {
             Pairs{});
 }
 
-TEST(inplace, gives_each_input_away_once) {
-  EXPECT_EQ(inplace_of("%1 = Exp(%0: f32[4]); %2 = Abs(%1)", {1}).size(), 1u);
+/// Pairs with the kernels that compilation chooses.
+Pairs chosen_inplace_of(std::string_view text) {
+  const Partition p = one_partition(final_graph_of(text));
+  Program program = lowered(p, ports_of(p));
+  fuse_loops(program, Target{.isa = machine_isa(), .threads = 2});
+  choose_kernels(program);
+  return program.inplace;
 }
 
-/// Kernels as compilation chooses them.
-void choose_kernels(Program& program) {
-  const Status chosen = select_kernels(program, {.isa = machine_isa(), .threads = 2});
-  ASSERT_TRUE(chosen.ok()) << chosen.text();
-  plan_memory(program);
+TEST(inplace, a_result_of_slices_takes_the_place_of_the_main_input) {
+  if (!generates_code()) GTEST_SKIP() << "oneDNN's kernels and references promise nothing";
+  for (const std::string_view type : {"f32", "bf16"}) {
+    const std::string x = str("%0: ", type, "[6,40]"), y = str("%1: ", type, "[6,40]");
+    const Pairs main{{0, 8}};
+    for (const std::string_view axis : {"-1", "0"}) {
+      EXPECT_EQ(chosen_inplace_of(str("%8 = SoftMax(", x, ") {axis=", axis, "}")), main);
+      EXPECT_EQ(chosen_inplace_of(str("%8 = LogSoftmax(", x, ") {axis=", axis, "}")), main);
+      EXPECT_EQ(chosen_inplace_of(str("%8 = SoftMaxBackward(", x, ", ", y, ") {axis=", axis, "}")), main);
+      EXPECT_EQ(chosen_inplace_of(str("%8 = LogSoftmaxBackward(", x, ", ", y, ") {axis=", axis, "}")), main);
+    }
+    EXPECT_EQ(chosen_inplace_of(str("%8 = LayerNorm(", x, ") {use_affine=false, keep_stats=false}")), main);
+    EXPECT_EQ(chosen_inplace_of(str("%8 = RMSNorm(", x, ")")), main);
+    EXPECT_EQ(chosen_inplace_of(str("%8, %4: f32, %5: f32 = LayerNormBackward(", y, ", ", x,
+                                    ", %2: f32[6], %3: f32[6], %6: f32[40], %7: f32[40])")),
+              main);
+    EXPECT_EQ(chosen_inplace_of(str("%8 = GroupNorm(%0: ", type,
+                                    "[2,6,5,7]) {groups=3, use_affine=false, keep_stats=false, data_format=NCX}")),
+              main);
+    // what is joined reads the element at the same time
+    EXPECT_EQ(chosen_inplace_of(str("%2 = SoftMax(", x, ") {axis=1}; %8 = Multiply(%2, %0)")), main);
+    EXPECT_EQ(chosen_inplace_of(str("%2 = Abs(", x, "); %8 = SoftMax(%2) {axis=1}")), main);
+    EXPECT_EQ(chosen_inplace_of(str("%2 = SoftMax(", x, ") {axis=1}; %8 = Multiply(%2, ", y, ")")), main);
+  }
+}
+
+TEST(inplace, slices_leave_inputs_alone_that_lie_otherwise_or_are_read_twice) {
+  EXPECT_EQ(chosen_inplace_of("%8: bf16 = SoftMax(%0: f32[6,40]) {axis=1}"), Pairs{});
+  EXPECT_EQ(chosen_inplace_of("%2 = Abs(%0: f32[6,1]); %8 = Multiply(%3: f32[6,40], %2); %9 = SoftMax(%8) {axis=1}"),
+            (Pairs{{3, 9}}));
+  EXPECT_EQ(chosen_inplace_of("%8 = SoftMaxBackward(%0: f32[6,40], %0) {axis=1}"), Pairs{});
+}
+
+TEST(inplace, gives_each_input_away_once) {
+  EXPECT_EQ(inplace_of("%1 = Exp(%0: f32[4]); %2 = Abs(%1)", {1}).size(), 1u);
 }
 
 /// Empty where all elements hold the same bytes; gaps may differ.
@@ -259,6 +302,29 @@ TEST(inplace, pooling_gives_the_same_results_in_shared_memory) {
       const Tensors inputs = input_data(g, 1);
       EXPECT_EQ(element_difference(executed_in_place(program, inputs), executed(program, inputs)), "");
     }
+}
+
+TEST(inplace, slices_give_the_same_results_in_shared_memory) {
+  if (!generates_code()) GTEST_SKIP() << "oneDNN's kernels and references promise nothing";
+  for (const std::string_view type : {"f32", "bf16"})
+    for (const std::string_view shape : {"[5,20]", "[3,700]", "[2,9000]", "[2,3,200]"})
+      for (const std::string_view axis : {"1", "-1"}) {
+        const std::string x = str("%0: ", type, shape), y = str("%1: ", type, shape), along = str(" {axis=", axis, "}");
+        for (const std::string& text :
+             {str("%2 = Abs(", x, "); %8 = SoftMax(%2)", along),
+              str("%2 = SoftMax(", x, ")", along, "; %8 = Multiply(%2, %0)"),
+              str("%2 = Abs(", x, "); %3 = SoftMaxBackward(%2, ", y, ")", along, "; %8 = Multiply(%3, %0)")}) {
+          SCOPED_TRACE(text);
+          const graph g = final_graph_of(text);
+          const Partition p = one_partition(g);
+          Program program = lowered(p, ports_of(p));
+          fuse_loops(program, Target{.isa = machine_isa(), .threads = 2});
+          choose_kernels(program);
+          EXPECT_EQ(program.inplace, (Pairs{{0, 8}}));
+          const Tensors inputs = input_data(g, 1);
+          EXPECT_EQ(element_difference(executed_in_place(program, inputs), executed(program, inputs)), "");
+        }
+      }
 }
 
 }  // namespace

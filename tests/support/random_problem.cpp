@@ -38,13 +38,32 @@ std::vector<Buffer> outputs_of(const Problem& problem, unsigned char fill = kNan
   return outputs;
 }
 
-Status execute(const Run& run, const std::vector<Buffer>& in, std::vector<Buffer>& out, unsigned char fill = kNanByte) {
+/// `shared` is an input that lies where the first output does, -1 for none.
+Status execute(const Run& run, const std::vector<Buffer>& in, std::vector<Buffer>& out, unsigned char fill = kNanByte,
+               int shared = -1) {
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
   for (const Buffer& buffer : in) inputs.push_back(buffer.data());
   for (Buffer& buffer : out) outputs.push_back(buffer.data());
+  if (shared >= 0) inputs[static_cast<size_t>(shared)] = out[0].data();
   GuardedMemory scratch((run.scratch_bytes + 63) / 64 * 64, fill);
   return run.call({inputs, outputs, scratch.data()});
+}
+
+/// Over slices the result may lie over the main input.
+void expect_same_in_place(const Kernel& row, const Run& run, const Problem& problem, const std::vector<Buffer>& in,
+                          const std::vector<Buffer>& expected) {
+  const int port = front_port(problem.step);
+  const Buffer& source = in[static_cast<size_t>(port)];
+  const TensorDesc &from = source.desc, &to = problem.out[0];
+  if (!row.in_place || !traits_of(problem.step).rows || bits_of(from.dtype) != bits_of(to.dtype)) return;
+  if (from.dims != to.dims || from.strides != to.strides || from.offset != to.offset) return;
+  std::vector<Buffer> out = outputs_of(problem);
+  std::memcpy(out[0].data(), source.data(), source.bytes.size());
+  const Status status = execute(run, in, out, kNanByte, port);
+  ASSERT_TRUE(status.ok()) << status.text();
+  for (size_t k = 0; k < out.size(); ++k)
+    EXPECT_EQ(difference(out[k], expected[k], 0), "") << "output " << k << " in the place of input " << port;
 }
 
 void expect_row_agrees(const Kernel& row, const Problem& problem, const Expectation& expectation,
@@ -62,6 +81,7 @@ void expect_row_agrees(const Kernel& row, const Problem& problem, const Expectat
     EXPECT_EQ(damage(out[port]), "") << "output " << port;
     EXPECT_EQ(difference(again[port], out[port], 0), "") << "output " << port << " depends on what memory held before";
   }
+  expect_same_in_place(row, *run, problem, in, out);
 }
 
 }  // namespace

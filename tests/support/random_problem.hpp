@@ -56,7 +56,7 @@ struct Expectation {
   Target target = {};
 };
 
-/// Runs every accepting row and compares it with the reference.
+/// Runs every accepting row and compares it with the reference, and what it makes in place with what it makes apart.
 void expect_rows_agree(const Problem& problem, Random& random, const Expectation& expectation = {});
 /// "convolution Convolution (f32[1,2,3]/.. , ..) -> (..) {strides=[1], ..}"
 std::string text_of(const Problem& problem);
