@@ -12,6 +12,7 @@
 #include "kernels/jit/pool/backward/far_maximum.hpp"
 #include "kernels/jit/pool/backward/period.hpp"
 #include "kernels/jit/pool/backward/plane_period.hpp"
+#include "kernels/jit/pool/backward/repeat.hpp"
 #include "kernels/jit/pool/backward/whole_plane.hpp"
 #include "kernels/jit/pool/backward/window.hpp"
 #include "kernels/jit/pool/folds.hpp"
@@ -70,6 +71,7 @@ Result<Run> make_pool_backward(const Problem& problem, const Target& target) {
   const bool global = refuse_global_maximum(problem, target) == nullptr;
   if (global && WholePlanePool::fits(problem, target)) return run_of<WholePlanePool>(problem, target);
   if (global && !WindowPool::fits_halves(problem, target)) return make_global_maximum(problem, target);
+  if (RepeatPool::fits(problem, target)) return run_of<RepeatPool>(problem, target);
   if (WindowPool::fits(problem, target)) return run_of<WindowPool>(problem, target);
   if (FarMaximumPool::fits(problem, target)) return run_of<FarMaximumPool>(problem, target);
   if (PlanePeriodPool::fits(problem, target)) return run_of<PlanePeriodPool>(problem, target);

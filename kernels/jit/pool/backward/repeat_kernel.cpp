@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Code of repeated gradients: rdi call, r8 units left, r9 the unit's first cell, r10 its gradients and r11 those of the
+// next unit, rax and rdx for a moment; the stack holds the operands' places and both units' gradients. Vectors: two
+// gradients, what is picked and what for, then the numbers that are held. Between cells the next gradients are read, so
+// that memory always has both to do.
+#include "kernels/jit/pool/backward/repeat_kernel.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <map>
+#include <numeric>
+
+#include "src/base/dtype.hpp"
+#include "src/base/round.hpp"
+
+namespace partita::jit {
+namespace {
+
+using Xbyak::Xmm;
+using Xbyak::Ymm;
+using Xbyak::Zmm;
+
+constexpr int kGradient = 0, kPicked = 2, kHeld = 4;  ///< vector registers
+constexpr size_t kMostHeld = 8;
+
+}  // namespace
+
+int64_t RepeatKernel::together(Dtype dtype) { return int64_t{kCacheLine} * 8 / bits_of(dtype); }
+
+bool RepeatKernel::fits(const std::vector<int32_t>& cells, Dtype dtype) {
+  const auto count = static_cast<int64_t>(cells.size());
+  for (int64_t begin = 0; begin < count; begin += together(dtype))
+    if (!picked(cells, begin, together(dtype))) return false;
+  return true;
+}
+
+/// `count` cells from `begin` on, of which the last ones may not exist; nothing where they lie too far from each other.
+std::optional<RepeatKernel::Picked> RepeatKernel::picked(const std::vector<int32_t>& cells, int64_t begin,
+                                                         int64_t count) {
+  const auto end = std::min(begin + count, static_cast<int64_t>(cells.size()));
+  Picked p{.first = *std::min_element(cells.begin() + begin, cells.begin() + end)};
+  for (int64_t i = begin; i < end; ++i)
+    if (const int32_t window = cells[static_cast<size_t>(i)]; window >= p.first + count)
+      p.second = p.second < 0 ? window : std::min<int64_t>(p.second, window);
+  for (int64_t i = begin; i < begin + count; ++i) {
+    const int64_t window = cells[static_cast<size_t>(std::min(i, end - 1))];
+    const bool later = window >= p.first + count;
+    if (later && window >= p.second + count) return {};
+    p.numbers.push_back(static_cast<int32_t>(later ? count + window - p.second : window - p.first));
+  }
+  return p;
+}
+
+RepeatKernel::RepeatKernel(const PoolPlan& plan, const Problem& problem, const RepeatUnit& unit)
+    : PoolCode(Isa::avx512, plan),
+      unit_(unit),
+      bytes_(bits_of(plan.out[0].dtype) / 8),
+      together_(together(plan.out[0].dtype)) {
+  for (int64_t begin = 0; begin < std::ssize(unit_.cells); begin += together_)
+    picks_.push_back(picked(unit_.cells, begin, together_).value());
+  choose_held();
+  if (unit_.streaming) fetch_by(Fetching::in_turns());
+  for (int k : p_.front_in) add_stream(unit_.windows * bits_of(p_.in[static_cast<size_t>(k)].dtype) / 8);
+  add_stream(std::ssize(unit_.cells) * bytes_);
+  keep_vectors(static_cast<int>(2 * kept_vectors()));
+  entry_ = reinterpret_cast<void (*)(const RepeatCall*)>(reinterpret_cast<uintptr_t>(
+      emit_all(problem, kHeld + static_cast<int>(held_.size()), [this](Body& front, Body&) { emit_units(front); })));
+}
+
+void RepeatKernel::choose_held() {
+  std::map<std::vector<int32_t>, int> uses;
+  for (const Picked& p : picks_) ++uses[p.numbers];
+  std::vector<std::pair<int, const std::vector<int32_t>*>> order;
+  for (const auto& [numbers, count] : uses)
+    if (count > 1) order.emplace_back(-count, &numbers);
+  std::ranges::stable_sort(order, {}, &std::pair<int, const std::vector<int32_t>*>::first);
+  for (size_t k = 0; k < std::min(order.size(), kMostHeld); ++k) held_.push_back(*order[k].second);
+}
+
+void RepeatKernel::emit_units(Body& front) {
+  const size_t result = p_.front_in.size();
+  for (size_t k = 0; k < held_.size(); ++k) vmovups(Zmm(kHeld + static_cast<int>(k)), address_of(held_[k]));
+  mov(r8, ptr[rdi + offsetof(RepeatCall, steps)]);
+  mov(r9, slot(result));
+  lea(r10, ptr[kept_vector(0)]);
+  lea(r11, ptr[kept_vector(static_cast<int>(kept_vectors()))]);
+  for (int64_t k = 0; k < gradient_vectors(); ++k) emit_gradients(front, r10, k);
+  Xbyak::Label unit, last;
+  align(16);
+  L(unit);
+  cmp(r8, 1);
+  je(last, T_NEAR);  // which reads its own gradients once more
+  advance_streams(0, result);
+  L(last);
+  const int64_t cells = std::ssize(picks_);
+  for (int64_t v = 0, read = 0; v < cells; ++v) {
+    for (; read < gradient_vectors() * (v + 1) / cells; ++read) emit_gradients(front, r11, read);
+    emit_cells(v);
+  }
+  add(r9, static_cast<int>(std::ssize(unit_.cells) * bytes_));
+  xchg(r10, r11);
+  dec(r8);
+  jnz(unit, T_NEAR);
+}
+
+/// Those that make vector `number` of the unit's.
+void RepeatKernel::emit_gradients(Body& front, const Xbyak::Reg64& to, int64_t number) {
+  const Dtype dtype = p_.out[0].dtype;
+  const int64_t begin = number * together_;
+  const Xbyak::Address kept = ptr[to + static_cast<int>(number * kCacheLine)];
+  const Xmm first = vec(kGradient), second = vec(kGradient + 1), both = scratch(0);
+  load_gradient(front, first, begin);
+  if (bytes_ == 4) return vmovaps(kept, first);
+  if (begin + lanes() >= unit_.windows) {
+    to_halves(both, first, dtype, false);
+  } else {
+    load_gradient(front, second, begin + lanes());
+    compute({.op = LaneOp::pack, .imm = static_cast<int32_t>(dtype)}, both, first, second, first);
+  }
+  vmovaps(kept, both);
+}
+
+void RepeatKernel::load_gradient(Body& front, const Xmm& gradient, int64_t begin) {
+  const auto count = static_cast<int>(std::min<int64_t>(unit_.windows - begin, lanes()));
+  emit_gradient(front, gradient, [&](Xmm dst, const PoolOperand& o, size_t k) {
+    mov(rdx, slot(k));
+    const auto behind = static_cast<int>(begin * bits_of(o.dtype) / 8);
+    load_elements(dst, o, false, rdx + behind, count, o.begins_line(behind, lanes()));
+  });
+  if (p_.weight != 1) vmulps(gradient, gradient, Emitter::everywhere(std::bit_cast<int32_t>(p_.weight)));
+}
+
+void RepeatKernel::emit_cells(int64_t number) {
+  const Zmm cells(kPicked);
+  pick(cells, picks_[static_cast<size_t>(number)]);
+  const int64_t begin = number * together_;
+  const auto count = static_cast<int>(std::min(std::ssize(unit_.cells) - begin, together_));
+  const Xbyak::RegExp at = r9 + static_cast<int>(begin * bytes_);
+  bytes_ == 2 ? store_words(cells, at, count, unit_.streaming) : store_bytes(cells, 4, at, count, unit_.streaming);
+}
+
+Xbyak::Address RepeatKernel::address_of(const std::vector<int32_t>& numbers) {
+  return bytes_ == 2 ? words(numbers) : pattern(numbers);
+}
+
+void RepeatKernel::pick(const Zmm& to, const Picked& from) {
+  std::vector<int32_t> in_order(from.numbers.size());
+  std::iota(in_order.begin(), in_order.end(), 0);
+  if (from.numbers == in_order) return vmovups(to, kept(from.first));
+  const auto k = std::ranges::find(held_, from.numbers) - held_.begin();
+  const bool held = k < std::ssize(held_);
+  const Zmm number(held ? kHeld + static_cast<int>(k) : to.getIdx());
+  if (!held) vmovups(number, address_of(from.numbers));
+  if (from.second < 0) {
+    const Xbyak::Address at = kept(from.first);
+    return bytes_ == 2 ? vpermw(to, number, at) : vpermps(to, number, at);
+  }
+  if (held) vmovaps(to, number);
+  const Zmm first(kPicked + 1);
+  vmovups(first, kept(from.first));
+  const Xbyak::Address second = kept(from.second);
+  bytes_ == 2 ? vpermi2w(to, first, second) : vpermi2ps(to, first, second);
+}
+
+}  // namespace partita::jit
