@@ -51,8 +51,8 @@ std::vector<Pattern> attention_patterns() {
        .with = {same("diff_scores") >> op(MatMul), same("diff_dst") >> maybe(op(MatMul).at(1))},
        .inner_outputs = true},
       {.name = "gated_mlp",
-       .text = "two matrix products of one source, the gate with its activation multiplied with the other, each with "
-               "biases and scales, and the matrix product of the result",
+       .text = "two matrix products of one source, the gate with its activation joined to the other by a binary "
+               "operator, each with biases and scales, and the matrix product of the result",
        .chain = op(MatMul).in(0, bind("src")) >> many(biased) >>
                 op(kBinary).other(op(MatMul).in(0, same("src")) >> many(biased)) >> many(biased) >> op(MatMul).at(0),
        .inner_outputs = true},

@@ -32,7 +32,6 @@ class ShapeContext {
   Dtype in_type(int i) const { return inputs_[static_cast<size_t>(i)].dtype; }
   /// The output as given: its rank or dims may be unknown.
   const logical_tensor& given(int o) const { return outputs_[static_cast<size_t>(o)]; }
-  bool given_known(int o) const { return given(o).shape_known(); }
 
   /// Sets an output's dims, or fails where given dims disagree: "`dst` is f32[2,4], the operator makes [2,3]".
   Status set(int output, const Dims& dims);

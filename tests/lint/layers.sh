@@ -37,7 +37,7 @@ awk '
     room["resample"] = "code|flat|taps|pool/backward|resample"
 
     # foreign headers: who may include them
-    door["oneDNN"] = "^(kernels/onednn/|src/run/onednn[.]|src/compat/dnnl_graph/)"
+    door["oneDNN"] = "^(kernels/onednn/|src/compat/dnnl_graph/)"
     door["Xbyak"]  = "^kernels/jit/"
     door["ONNX Runtime"] = "^src/compat/onnxruntime/"
   }

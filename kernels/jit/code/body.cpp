@@ -11,8 +11,6 @@
 namespace partita::jit {
 namespace {
 
-/// An operation's operands and its result.
-constexpr int kLeastRegisters = 4;
 /// What an operation reads itself costs less than what is moved for it.
 constexpr int kReadInPlace = 1, kMoved = 2;
 

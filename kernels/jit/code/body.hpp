@@ -18,6 +18,9 @@ struct BodyHooks {
   std::function<void(Xbyak::Xmm dst, int operand)> number;
 };
 
+/// Vector registers that any body can do with: an operation's operands and its result.
+inline constexpr int kLeastRegisters = 4;
+
 /// Registers and slots that a body may use.
 struct BodyRoom {
   int first, end;       ///< vector registers [first, end)

@@ -146,7 +146,6 @@ class PoolCode : protected Emitter {
   Xbyak::Address words(int64_t each) { return words(std::vector<int32_t>(kWords, static_cast<int32_t>(each))); }
 
   static constexpr float kLowest = -std::numeric_limits<float>::infinity();
-  static constexpr int kLeastRegisters = 4;  ///< of an expression
   static constexpr int kMostTaken = 16;      ///< by the steps, so that both expressions have room
   static constexpr int64_t kMostStride = 4;  ///< along x
 

@@ -27,7 +27,6 @@ using Xbyak::Xmm;
 using Xbyak::Ymm;
 using Xbyak::Zmm;
 
-constexpr int kLeastRegisters = 4;
 constexpr int64_t kMostVectors = 8;  ///< of a row that is spelled out
 constexpr int64_t kCellsAhead = 1024, kMostRowsAhead = 16;
 

@@ -27,7 +27,6 @@ namespace {
 
 using Xbyak::Xmm;
 
-constexpr int kLeastRegisters = 4;
 /// Registers with the addresses of windows and of columns' sums, where two rows of cells are made.
 constexpr int kMostPaired = 3;
 const std::array<Xbyak::Reg64, kMostPaired + 1> kWindow = {Xbyak::util::rsi, Xbyak::util::r9, Xbyak::util::r10,

@@ -27,7 +27,6 @@ using Xbyak::Zmm;
 
 namespace {
 
-constexpr int kLeastRegisters = 4;
 constexpr int kKept = 2;                     ///< vectors of elements before those of the group
 constexpr int64_t kGroupElements = 1 << 10;  ///< between a store of sums and their load
 

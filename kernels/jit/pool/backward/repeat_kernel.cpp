@@ -18,7 +18,6 @@ namespace partita::jit {
 namespace {
 
 using Xbyak::Xmm;
-using Xbyak::Ymm;
 using Xbyak::Zmm;
 
 constexpr int kGradient = 0, kPicked = 2, kHeld = 4;  ///< vector registers

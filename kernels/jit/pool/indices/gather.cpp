@@ -24,8 +24,6 @@ using Xbyak::Opmask;
 using Xbyak::Reg64;
 using Xbyak::Xmm;
 
-constexpr int kLeastRegisters = 4;
-
 }  // namespace
 
 GatherKernel::GatherKernel(Isa isa, const GatherShape& shape) : Emitter(isa), shape_(shape), together_(wide() ? 4 : 2) {
