@@ -237,6 +237,7 @@ TEST(inplace, a_result_of_slices_takes_the_place_of_the_main_input) {
 }
 
 TEST(inplace, slices_leave_inputs_alone_that_lie_otherwise_or_are_read_twice) {
+  if (!generates_code()) GTEST_SKIP() << "oneDNN's kernels and references promise nothing";
   EXPECT_EQ(chosen_inplace_of("%8: bf16 = SoftMax(%0: f32[6,40]) {axis=1}"), Pairs{});
   EXPECT_EQ(chosen_inplace_of("%2 = Abs(%0: f32[6,1]); %8 = Multiply(%3: f32[6,40], %2); %9 = SoftMax(%8) {axis=1}"),
             (Pairs{{3, 9}}));
