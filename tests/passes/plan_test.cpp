@@ -201,14 +201,16 @@ TEST(inplace, leaves_alone_what_the_walk_of_a_pooling_reads) {
             Pairs{});
 }
 
-/// Pairs with the kernels that compilation chooses.
-Pairs chosen_inplace_of(std::string_view text) {
-  const Partition p = one_partition(final_graph_of(text));
+/// Joined and with the kernels as compilation does it.
+Program chosen_program(const graph& g) {
+  const Partition p = one_partition(g);
   Program program = lowered(p, ports_of(p));
   fuse_loops(program, Target{.isa = machine_isa(), .threads = 2});
   choose_kernels(program);
-  return program.inplace;
+  return program;
 }
+
+Pairs chosen_inplace_of(std::string_view text) { return chosen_program(final_graph_of(text)).inplace; }
 
 TEST(inplace, a_result_of_slices_takes_the_place_of_the_main_input) {
   if (!generates_code()) GTEST_SKIP() << "oneDNN's kernels and references promise nothing";
@@ -317,10 +319,7 @@ TEST(inplace, slices_give_the_same_results_in_shared_memory) {
               str("%2 = Abs(", x, "); %3 = SoftMaxBackward(%2, ", y, ")", along, "; %8 = Multiply(%3, %0)")}) {
           SCOPED_TRACE(text);
           const graph g = final_graph_of(text);
-          const Partition p = one_partition(g);
-          Program program = lowered(p, ports_of(p));
-          fuse_loops(program, Target{.isa = machine_isa(), .threads = 2});
-          choose_kernels(program);
+          const Program program = chosen_program(g);
           EXPECT_EQ(program.inplace, (Pairs{{0, 8}}));
           const Tensors inputs = input_data(g, 1);
           EXPECT_EQ(element_difference(executed_in_place(program, inputs), executed(program, inputs)), "");

@@ -9,6 +9,7 @@
 #include <climits>
 
 #include "kernels/jit/code/frame.hpp"
+#include "kernels/jit/code/most_used.hpp"
 #include "src/base/check.hpp"
 #include "src/base/round.hpp"
 
@@ -108,17 +109,13 @@ PicksKernel::PicksKernel(const Lanes& back, const PicksShape& shape)
 
 /// What the most vectors read: scales that are whole numbers have few different patterns.
 void PicksKernel::choose_held() {
-  std::map<Picks::Numbers, int> uses;
+  std::vector<Picks::Numbers> reads;
   for (const Picks& picks : s_.picks)
     for (const Picks::Taps& taps : picks.taps) {
-      ++uses[taps.places];
-      if (s_.weighted) ++uses[taps.weights];
+      reads.push_back(taps.places);
+      if (s_.weighted) reads.push_back(taps.weights);
     }
-  std::vector<std::pair<int, const Picks::Numbers*>> order;
-  for (const auto& [numbers, count] : uses) order.emplace_back(-count, &numbers);
-  std::ranges::stable_sort(order, {}, &std::pair<int, const Picks::Numbers*>::first);
-  for (size_t k = 0; k < std::min<size_t>(order.size(), kMostHeld); ++k)
-    held_[*order[k].second] = kHeld + static_cast<int>(k);
+  for (int number = kHeld; Picks::Numbers & numbers : most_used(reads, kMostHeld)) held_[std::move(numbers)] = number++;
 }
 
 void PicksKernel::emit_start() {

@@ -45,18 +45,6 @@ int64_t unit_windows(const PoolGeometry& g, Dtype dtype) {
   return least * std::min(units, all_windows(g) / least);
 }
 
-/// Elements follow each other in the order of axes, whatever that says of axes of extent 1.
-bool follows(const PoolOperand& o, const PoolGeometry& g, std::span<const int64_t> extents) {
-  int64_t distance = bits_of(o.dtype) / 8;
-  const std::array<std::pair<int64_t, int64_t>, 5> axes{
-      {{extents[2], o.x}, {extents[1], o.y}, {extents[0], o.z}, {g.channels, o.c}, {g.batch, o.n}}};
-  for (const auto& [extent, stride] : axes) {
-    if (extent > 1 && stride != distance) return false;
-    distance *= extent;
-  }
-  return true;
-}
-
 bool stores_skeleton(const Expr& back) {
   return back.code.size() == 2 && back.code[0].op == ExprOp::skeleton && back.code[1].op == ExprOp::store;
 }
@@ -72,9 +60,12 @@ bool RepeatPool::fits(const Problem& problem, const Target& target) {
     return false;
   const Dtype dtype = p.out[0].dtype;
   if (dtype != Dtype::f32 && dtype != Dtype::bf16 && dtype != Dtype::f16) return false;
-  const auto in_order = [&](int k) { return follows(p.in[static_cast<size_t>(k)], g, g.dst); };
+  const auto in_order = [&](int k) {
+    const TensorDesc& in = problem.in[static_cast<size_t>(k)];
+    return elements(in.dims) == all_windows(g) && is_dense(in.dims, in.strides);
+  };
   if (p.front_in.size() > kMostOperands || !std::ranges::all_of(p.front_in, in_order)) return false;
-  if (!follows(p.out[0], g, g.src)) return false;
+  if (!is_dense(problem.out[0].dims, problem.out[0].strides)) return false;
   const int64_t windows = unit_windows(g, dtype);
   if (windows == 0 || windows > RepeatKernel::kMostWindows ||
       windows * elements(g.kernel) > RepeatKernel::kMostVectors * RepeatKernel::together(dtype))

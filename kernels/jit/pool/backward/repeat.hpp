@@ -18,7 +18,6 @@ class RepeatPool {
   RepeatPool(const RepeatPool&) = delete;
   RepeatPool& operator=(const RepeatPool&) = delete;
   Status operator()(const RunArgs& args) const;
-  static size_t scratch_bytes() { return 0; }
 
  private:
   void run(const RunArgs& args, const RepeatKernel& kernel, int64_t windows, int64_t units) const;

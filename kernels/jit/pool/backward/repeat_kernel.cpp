@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
-#include <map>
 #include <numeric>
 
+#include "kernels/jit/code/most_used.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/round.hpp"
 
@@ -58,23 +58,15 @@ RepeatKernel::RepeatKernel(const PoolPlan& plan, const Problem& problem, const R
       together_(together(plan.out[0].dtype)) {
   for (int64_t begin = 0; begin < std::ssize(unit_.cells); begin += together_)
     picks_.push_back(picked(unit_.cells, begin, together_).value());
-  choose_held();
+  std::vector<std::vector<int32_t>> reads;
+  for (const Picked& p : picks_) reads.push_back(p.numbers);
+  held_ = most_used(reads, kMostHeld);
   if (unit_.streaming) fetch_by(Fetching::in_turns());
   for (int k : p_.front_in) add_stream(unit_.windows * bits_of(p_.in[static_cast<size_t>(k)].dtype) / 8);
   add_stream(std::ssize(unit_.cells) * bytes_);
   keep_vectors(static_cast<int>(2 * kept_vectors()));
   entry_ = reinterpret_cast<void (*)(const RepeatCall*)>(reinterpret_cast<uintptr_t>(
       emit_all(problem, kHeld + static_cast<int>(held_.size()), [this](Body& front, Body&) { emit_units(front); })));
-}
-
-void RepeatKernel::choose_held() {
-  std::map<std::vector<int32_t>, int> uses;
-  for (const Picked& p : picks_) ++uses[p.numbers];
-  std::vector<std::pair<int, const std::vector<int32_t>*>> order;
-  for (const auto& [numbers, count] : uses)
-    if (count > 1) order.emplace_back(-count, &numbers);
-  std::ranges::stable_sort(order, {}, &std::pair<int, const std::vector<int32_t>*>::first);
-  for (size_t k = 0; k < std::min(order.size(), kMostHeld); ++k) held_.push_back(*order[k].second);
 }
 
 void RepeatKernel::emit_units(Body& front) {

@@ -42,7 +42,6 @@ class RepeatKernel : private PoolCode {
     std::vector<int32_t> numbers = {};
   };
   static std::optional<Picked> picked(const std::vector<int32_t>& cells, int64_t begin, int64_t count);
-  void choose_held();
   void emit_units(Body& front);
   void emit_gradients(Body& front, const Xbyak::Reg64& to, int64_t number);
   void load_gradient(Body& front, const Xbyak::Xmm& gradient, int64_t begin);
