@@ -11,7 +11,7 @@
 namespace partita::ref {
 
 void* View::address(int64_t position) const {
-  return static_cast<char*>(data_) + (offset_ + position) * (bits_of(dtype_) / 8);
+  return static_cast<char*>(data_) + (offset_ + position) * element_bytes(dtype_);
 }
 
 double View::at(int64_t position) const { return load_as_double(data_, dtype_, offset_ + position); }

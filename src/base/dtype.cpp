@@ -76,10 +76,12 @@ int bits_of(Dtype dtype) {
   return 0;
 }
 
+int element_bytes(Dtype dtype) { return bits_of(dtype) / 8; }
+
 size_t bytes_for(Dtype dtype, int64_t elements) {
   const auto count = static_cast<size_t>(elements);
   const int bits = bits_of(dtype);
-  return bits == 4 ? count / 2 + count % 2 : count * static_cast<size_t>(bits / 8);
+  return bits == 4 ? count / 2 + count % 2 : count * static_cast<size_t>(element_bytes(dtype));
 }
 
 bool is_floating(Dtype dtype) {

@@ -161,7 +161,7 @@ TEST(adaptive_average, large_gradients_have_the_bits_of_stores_through_the_cache
     Sizes s = random_sizes(random);
     s.dtype = dtype;
     s.channels = random.pick<int64_t>({16, 24, 37, 64});
-    s.batch = bytes / (elements(Dims(s.wide)) * s.channels * bits_of(s.dtype) / 8) + 2;
+    s.batch = bytes / (elements(Dims(s.wide)) * s.channels * element_bytes(s.dtype)) + 2;
     const Problem p = gradient(s);
     for (const Isa isa : generated_isas()) EXPECT_TRUE(made_by_averages(p, isa));
     return p;

@@ -17,7 +17,7 @@ constexpr float kUntouched = -77;
 
 void expect_taken_apart(Random& random, Isa isa) {
   const Dtype dtype = random.pick({Dtype::f32, Dtype::bf16, Dtype::f16, Dtype::s8, Dtype::u8});
-  const int64_t each = bits_of(dtype) / 8, rows = random.whole(1, 3), gap = random.whole(0, 2);
+  const int64_t each = element_bytes(dtype), rows = random.whole(1, 3), gap = random.whole(0, 2);
   jit::InterleavedRows shape;
   shape.dtype = dtype;
   shape.length = random.whole(1, 150);

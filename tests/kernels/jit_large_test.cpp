@@ -15,7 +15,7 @@ namespace {
 
 /// A loop over `rows` rows: a number for all, one for each row or each column, another tensor; stored once or twice.
 Problem large_loop(int64_t bytes, Dtype dtype, Random& random) {
-  const int64_t length = random.pick<int64_t>({16, 32, 48, 64, 160, 2048, 4096, 12544}), each = bits_of(dtype) / 8;
+  const int64_t length = random.pick<int64_t>({16, 32, 48, 64, 160, 2048, 4096, 12544}), each = element_bytes(dtype);
   const Dims dims{bytes / (length * each) + random.whole(1, 9), length};
   Problem p = problem_for(StepKind::loop, OpKind::Add);
   p.in = {dense_desc(dtype, dims), dense_desc(random.pick({Dtype::f32, Dtype::bf16}), dims)};

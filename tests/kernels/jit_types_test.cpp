@@ -85,7 +85,7 @@ TEST(jit_types, loads_every_pattern) {
     for (Dtype type : kNarrow) {
       SCOPED_TRACE(str(row->name, " ", name_of(type)));
       const int64_t count = int64_t{1} << bits_of(type);
-      const auto bytes = static_cast<size_t>(bits_of(type) / 8);
+      const auto bytes = static_cast<size_t>(element_bytes(type));
       GuardedMemory patterns(static_cast<size_t>(count) * bytes, 0);
       for (int64_t i = 0; i < count; ++i) std::memcpy(patterns.data() + i * static_cast<int64_t>(bytes), &i, bytes);
       std::vector<float> got(static_cast<size_t>(count)), expected(got);

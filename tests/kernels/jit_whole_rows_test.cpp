@@ -72,9 +72,9 @@ TEST(jit_whole_rows, rows_give_the_same_together_and_alone) {
       for (const int64_t length : {1, 7, 16, 28, 33, 64, 96, 100, 190, 300}) {
         SCOPED_TRACE(str(name_of(isa), " ", name_of(dtype), " length ", length));
         const Buffer src = random_buffer(dense_desc(dtype, {kRows, length}), random);
-        const size_t bytes = static_cast<size_t>(kRows * length) * static_cast<size_t>(bits_of(dtype) / 8);
+        const size_t bytes = static_cast<size_t>(kRows * length) * static_cast<size_t>(element_bytes(dtype));
         const auto results = [&](int64_t apart, bool streaming, bool alone, int64_t elements_before = 0) {
-          const int64_t before = elements_before * bits_of(dtype) / 8;
+          const int64_t before = elements_before * element_bytes(dtype);
           Results r{std::vector<std::byte>(bytes + 128, std::byte{0x5a}), std::vector<float>(kRows)};
           std::byte* dst = r.dst.data() + (64 - reinterpret_cast<uintptr_t>(r.dst.data()) % 64) % 64 + before;
           std::vector<float> numbers(static_cast<size_t>(kRows * apart));

@@ -95,7 +95,7 @@ TEST(pool_average_columns, an_average_of_equal_numbers_is_exact) {
 TEST(pool_average_columns, large_results_have_the_bits_of_stores_through_the_caches) {
   expect_same_bits_of_seeds(8, [](Random& random, Dtype dtype, int64_t bytes) {
     Problem p = random_average(random, dtype, 1, random.pick<int64_t>({16, 32, 64, 96}));
-    const int64_t batch = bytes / (p.out[0].strides[0] * bits_of(dtype) / 8) + 2;
+    const int64_t batch = bytes / (p.out[0].strides[0] * element_bytes(dtype)) + 2;
     p.in[0].dims[0] = p.out[0].dims[0] = batch;
     if (random.coin()) add_and_store_twice(p);
     EXPECT_TRUE(jit::AverageLastPool::fits(p));

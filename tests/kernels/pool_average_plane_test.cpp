@@ -99,7 +99,7 @@ TEST(pool_average_plane, what_lies_outside_a_row_does_not_matter) {
 TEST(pool_average_plane, large_results_have_the_bits_of_stores_through_the_caches) {
   expect_same_bits_of_seeds(8, [](Random& random, Dtype dtype, int64_t bytes) {
     Problem p = random_average(random, dtype, 1, random.pick<int64_t>({16, 37, 64}));
-    p.in[0].dims[0] = bytes / (p.in[0].strides[0] * bits_of(dtype) / 8) + 2;
+    p.in[0].dims[0] = bytes / (p.in[0].strides[0] * element_bytes(dtype)) + 2;
     p.out = p.in;
     if (random.coin()) {  // the sum is stored twice
       p.ports_in = p.ports_out = 1;

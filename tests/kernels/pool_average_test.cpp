@@ -29,7 +29,7 @@ Problem large_average(int64_t bytes, Dtype dtype, bool channel_last, Random& ran
   }
   const bool exclude_pad = random.coin();
   const int64_t channels = random.pick<int64_t>({16, 24, 37, 64});
-  int64_t cells = channels * bits_of(dtype) / 8;
+  int64_t cells = channels * element_bytes(dtype);
   for (int64_t wide : g.wide) cells *= wide;
   return pool_problem({.op = OpKind::AvgPoolBackward,
                        .windows = g,
@@ -51,7 +51,7 @@ TEST(pool_average, large_results_have_the_bits_of_stores_through_the_caches) {
 /// What the gradient of a global average is where planes lie apart: one number a plane, in rows of any length.
 TEST(pool_average, large_repeated_values_have_the_bits_of_stores_through_the_caches) {
   expect_same_bits_of_seeds(8, [](Random& random, Dtype dtype, int64_t bytes) {
-    const int64_t length = random.pick<int64_t>({1, 7, 31, 49, 64, 196, 300}), each = bits_of(dtype) / 8;
+    const int64_t length = random.pick<int64_t>({1, 7, 31, 49, 64, 196, 300}), each = element_bytes(dtype);
     const Dims dims{bytes / (length * each) + 5, length};
     Problem p = problem_for(StepKind::loop, OpKind::Add);
     p.in = {dense_desc(dtype, dims), dense_desc(dtype, dims)};

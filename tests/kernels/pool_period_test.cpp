@@ -98,7 +98,7 @@ TEST(pool_period, cells_have_the_bits_of_stores_through_the_caches) {
       s.pads.push_back(random.whole(0, 1));
       s.spatial.push_back(i == 0 ? 24 : width);
     }
-    s.batch = bytes / (24 * width * s.channels * bits_of(dtype) / 8) + 2;
+    s.batch = bytes / (24 * width * s.channels * element_bytes(dtype)) + 2;
     return maximum_gradient(dtype, s, channel_last);
   });
 }

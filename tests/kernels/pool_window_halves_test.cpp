@@ -24,7 +24,8 @@ struct alignas(64) Line {
 /// Memory from a cache line on.
 class Tensor {
  public:
-  explicit Tensor(const TensorDesc& desc) : bytes_(static_cast<size_t>(elements(desc.dims) * bits_of(desc.dtype) / 8)) {
+  explicit Tensor(const TensorDesc& desc)
+      : bytes_(static_cast<size_t>(elements(desc.dims) * element_bytes(desc.dtype))) {
     lines_.resize(bytes_ / sizeof(Line) + 2);
   }
   void fill_with_any_bits(Random& random) {

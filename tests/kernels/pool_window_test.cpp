@@ -126,7 +126,7 @@ TEST(pool_window, streamed_pieces_make_whole_rows) {
         for (const bool maximum : {false, true}) {
           Random random(static_cast<uint64_t>(narrow));
           constexpr int64_t kRows = 5;
-          const int64_t each = bits_of(dtype) / 8, row_bytes = 2 * narrow * each;
+          const int64_t each = element_bytes(dtype), row_bytes = 2 * narrow * each;
           Geometry g;
           for (const int64_t windows : {kRows, narrow})
             g.add({.wide = 2 * windows, .narrow = windows, .kernel = 2, .stride = 2});
@@ -165,7 +165,7 @@ TEST(pool_window, joined_rows_have_the_bits_of_stores_through_the_caches) {
       g.add({.wide = narrow * kernel, .narrow = narrow, .kernel = kernel, .stride = kernel});
     }
     constexpr int64_t kChannels = 37;
-    int64_t item = kChannels * bits_of(dtype) / 8;
+    int64_t item = kChannels * element_bytes(dtype);
     for (const int64_t wide : g.wide) item *= wide;
     Problem p = pool_problem({.op = OpKind::AvgPoolBackward,
                               .windows = g,
@@ -189,7 +189,7 @@ TEST(pool_window, cells_have_the_bits_of_stores_through_the_caches) {
                               .windows = g,
                               .channel_last = true,
                               .dtype = dtype,
-                              .batch = bytes / (wide * wide * channels * bits_of(dtype) / 8) + 2,
+                              .batch = bytes / (wide * wide * channels * element_bytes(dtype)) + 2,
                               .channels = channels});
     if (!maximum && random.coin()) add_and_store_twice(p);
     return p;

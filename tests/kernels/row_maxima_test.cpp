@@ -21,7 +21,7 @@ struct Rows {
   int64_t count, length, gap;  ///< elements between rows
 };
 
-int64_t bytes_of(const Rows& rows, int64_t count) { return count * bits_of(rows.dtype) / 8; }
+int64_t bytes_of(const Rows& rows, int64_t count) { return count * element_bytes(rows.dtype); }
 
 /// Numbers of one sign or both; some zeros, denormals and infinities. No NaN.
 void fill(std::byte* to, Dtype dtype, int64_t count, Random& random) {

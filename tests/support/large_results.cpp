@@ -58,7 +58,7 @@ void expect_same_bits(Isa isa, const Problem& p) {
     auto& results = shift == 0 ? aligned : shifted;
     std::vector<void*> out;
     for (const TensorDesc& desc : p.out) {
-      const auto bytes = static_cast<size_t>(elements(desc.dims) * bits_of(desc.dtype) / 8);
+      const auto bytes = static_cast<size_t>(elements(desc.dims) * element_bytes(desc.dtype));
       // Memory ends at a guarded page, so whole lines start at one.
       results.emplace_back((bytes + 63) / 64 * 64 + shift, 0xff);
       out.push_back(results.back().data());

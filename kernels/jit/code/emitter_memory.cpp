@@ -53,7 +53,7 @@ void Emitter::load(Xmm dst, Dtype dtype, Walk walk, const RegExp& address, int c
     if (dtype == Dtype::f16) return vcvtph2ps(dst, ptr[address]);
     if (dtype == Dtype::s8) return vpmovsxbd(dst, ptr[address]), vcvtdq2ps(dst, dst);
   }
-  load_bytes(dst, bits_of(dtype) / 8, address, count);
+  load_bytes(dst, element_bytes(dtype), address, count);
   widen(dst, dtype);
 }
 
@@ -92,7 +92,7 @@ void Emitter::load_bytes(Xmm dst, int bytes, const RegExp& address, int count) {
 void Emitter::load_between(Xmm dst, Dtype dtype, const RegExp& address, int begin, int end) {
   if (begin == 0) return load(dst, dtype, Walk::next, address, end);
   use_mask(begin, std::max(begin, end));
-  load_masked(dst | k1 | T_z, bits_of(dtype) / 8, address);
+  load_masked(dst | k1 | T_z, element_bytes(dtype), address);
   widen(dst, dtype);
 }
 

@@ -57,7 +57,7 @@ class FlatLoop {
       shape.streaming = large && (aligned || may_join(part.flat));
       shape.joined = shape.streaming && !aligned;
       shape.fenced = false;
-      if (shape.joined) part.together = JoinedStores::together(target.isa, bits_of(part.flat.out[0].dtype) / 8);
+      if (shape.joined) part.together = JoinedStores::together(target.isa, element_bytes(part.flat.out[0].dtype));
       if (shape.streaming && aligned && !coordinates_)
         part.streams = row_streams(p.back, lanes, shape, part.flat.rows[part.flat.last_axis()], target.isa);
       part.flat.fetch_in_turns(lanes, shape);
@@ -75,7 +75,7 @@ class FlatLoop {
   /// Every row starts where a streaming store may.
   static bool rows_aligned(const FlatPart& part) {
     return std::ranges::all_of(part.out, [&](const TensorDesc& desc) {
-      const int64_t each = bits_of(desc.dtype) / 8;
+      const int64_t each = element_bytes(desc.dtype);
       if (desc.offset * each % kCacheLine != 0) return false;
       for (int d = 0; d < part.rows.size(); ++d)
         if (part.rows[d] > 1 && desc.strides[d] * each % kCacheLine != 0) return false;
@@ -86,12 +86,12 @@ class FlatLoop {
   /// Rows follow each other in calls long enough to bear what their ends cost.
   bool may_join(const FlatPart& part) const {
     const TensorDesc& first = part.out[0];
-    const int64_t each = bits_of(first.dtype) / 8, axis = part.last_axis();
+    const int64_t each = element_bytes(first.dtype), axis = part.last_axis();
     if (coordinates_ || part.out.size() > JoinedStores::kMostOutputs || each == 1 || part.length > kLongestJoined ||
         part.rows[static_cast<int>(axis)] * part.length < kLeastJoined)
       return false;
     return std::ranges::all_of(part.out, [&](const TensorDesc& desc) {
-      return bits_of(desc.dtype) / 8 == each && desc.strides == first.strides &&
+      return element_bytes(desc.dtype) == each && desc.strides == first.strides &&
              (desc.offset - first.offset) * each % kCacheLine == 0 &&
              desc.strides[static_cast<int>(axis)] == part.length;
     });
@@ -137,7 +137,7 @@ class FlatLoop {
       rows_of.streams.run(call, {in.data(), part.in.size()}, {out.data(), part.out.size()});
     if (call.rows == 0) return;
     if (&kernel != rows_of.streaming.get() || rows_of.together == 0) return kernel(call);
-    const JoinedCall joined({out.data(), part.out.size()}, bits_of(part.out[0].dtype) / 8, rows_of.together,
+    const JoinedCall joined({out.data(), part.out.size()}, element_bytes(part.out[0].dtype), rows_of.together,
                             rows * part.length);
     call.joined = joined.places();
     call.pending = joined.pending();

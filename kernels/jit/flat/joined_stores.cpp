@@ -20,7 +20,7 @@ JoinedStores::JoinedStores(Emitter& e, std::vector<Dtype> outputs, int first, Xb
                            Xbyak::RegExp places, std::vector<Xbyak::Reg64> pointers)
     : e_(e),
       outputs_(std::move(outputs)),
-      together_(static_cast<int>(together(e.wide() ? Isa::avx512 : Isa::avx2, bits_of(outputs_[0]) / 8))),
+      together_(static_cast<int>(together(e.wide() ? Isa::avx512 : Isa::avx2, element_bytes(outputs_[0])))),
       integer_(outputs_.size()),
       first_(first),
       pending_(pending),
@@ -99,7 +99,7 @@ void JoinedStores::emit_whole(size_t output) {
     e_.vmovntps(e_.ptr[to], e_.scratch(1));
   else
     e_.store(e_.scratch(1), outputs_[output], integer_[output], to, e_.lanes(), true);
-  const auto bytes = static_cast<uint32_t>(together_ * bits_of(outputs_[output]) / 8);
+  const auto bytes = static_cast<uint32_t>(together_ * element_bytes(outputs_[output]));
   if (held) {
     e_.mov(to, pointers_[2 * output + 1]);
     return e_.add(pointers_[2 * output + 1], bytes);

@@ -35,8 +35,6 @@ constexpr int64_t kTileBytes = 262144;
 constexpr int64_t kFarApart = 16;
 constexpr int64_t kLeastRows = 16, kMostRows = 512;
 
-int64_t byte_size(Dtype dtype) { return bits_of(dtype) / 8; }
-
 template <class T>
 void copy_elements(const std::byte* from, int64_t from_step, std::byte* to, int64_t to_step, int64_t n) {
   for (int64_t i = 0; i < n; ++i)
@@ -164,7 +162,7 @@ class StridedLoop {
     int64_t row_bytes = 0;
     each_operand([&](Operand& o, bool) {
       // Not a power of two, so that the rows of a block do not meet in the caches.
-      o.pitch = aligned(lengths_.whole * byte_size(o.tile_dtype)) + kCacheLine;
+      o.pitch = aligned(lengths_.whole * element_bytes(o.tile_dtype)) + kCacheLine;
       if (has_tile(o)) row_bytes += o.pitch;
     });
     const int64_t fitting = kTileBytes / std::max<int64_t>(row_bytes, 1) / kLeastRows * kLeastRows;
@@ -180,7 +178,7 @@ class StridedLoop {
   /// Results beyond their share of the last-level cache, all of them written by the flat kernel in whole aligned lines.
   bool may_stream() const {
     for (const Operand& o : out_) {
-      const int64_t each = byte_size(o.desc.dtype);
+      const int64_t each = element_bytes(o.desc.dtype);
       if (o.access != Access::direct || o.desc.offset * each % kCacheLine != 0) return false;
       for (int d = 0; d + 1 < o.desc.dims.size(); ++d)
         if (o.desc.dims[d] > 1 && o.desc.strides[d] * each % kCacheLine != 0) return false;
@@ -196,7 +194,7 @@ class StridedLoop {
       if (std::max(side->front().inner(), side->front().other()) * 4 > TransposeKernel::kMaxRow) return false;
     if (in_[0].access == Access::direct) return in_[0].inner() == 1 && out_[0].access == Access::transposed;
     if (in_[0].access != Access::transposed || out_[0].access != Access::direct) return false;
-    return !streams_ || (target_.isa == Isa::avx512 && byte_size(out_[0].desc.dtype) > 1);
+    return !streams_ || (target_.isa == Isa::avx512 && element_bytes(out_[0].desc.dtype) > 1);
   }
 
   void make_kernels() {
@@ -224,7 +222,7 @@ class StridedLoop {
 
   static RowOperand row_operand(const Operand& o) {
     if (o.access != Access::direct) return {o.tile_dtype, true, o.pitch};
-    RowOperand row{o.desc.dtype, o.inner() != 0, o.other() * byte_size(o.desc.dtype)};
+    RowOperand row{o.desc.dtype, o.inner() != 0, o.other() * element_bytes(o.desc.dtype)};
     if (o.numbers) row.numbers = o.desc;
     return row;
   }
@@ -241,7 +239,7 @@ class StridedLoop {
   void make_transposes() {
     each_operand([&](Operand& o, bool output) {
       if (o.access != Access::transposed) return;
-      const int64_t bytes = byte_size(o.desc.dtype), far = o.inner() * bytes;
+      const int64_t bytes = element_bytes(o.desc.dtype), far = o.inner() * bytes;
       each_kind([&](size_t i, size_t j, int64_t length, int64_t rows) {
         const auto step = static_cast<int>(o.other());
         const TransposeShape in{static_cast<int>(bytes), length, rows, far, o.pitch, false, step};
@@ -252,7 +250,7 @@ class StridedLoop {
   }
 
   void make_copies() {
-    const auto bytes = static_cast<int>(byte_size(out_[0].desc.dtype));
+    const auto bytes = static_cast<int>(element_bytes(out_[0].desc.dtype));
     each_kind([&](size_t i, size_t j, int64_t length, int64_t rows) {
       TransposeShape shape{bytes, length, rows, in_[0].inner() * bytes, out_[0].other() * bytes};
       shape.step = static_cast<int>(in_[0].other());
@@ -301,7 +299,7 @@ class StridedLoop {
   }
 
   static std::byte* address(const void* base, const Operand& o, const Dims& at) {
-    return const_cast<std::byte*>(moved(base, o.element(at) * byte_size(o.desc.dtype)));
+    return const_cast<std::byte*>(moved(base, o.element(at) * element_bytes(o.desc.dtype)));
   }
 
   void run(const TilePlace& place, const RunArgs& args, std::byte* scratch, bool streams) const {
@@ -343,7 +341,7 @@ class StridedLoop {
     Dims at = place.at;
     for (int64_t r = 0; r < place.rows; ++r, ++at[at.size() - 2], tile += o.pitch) {
       if (o.tile_dtype == o.desc.dtype) {
-        copy_strided(byte_size(o.desc.dtype), address(base, o, at), o.inner(), tile, 1, place.length);
+        copy_strided(element_bytes(o.desc.dtype), address(base, o, at), o.inner(), tile, 1, place.length);
         continue;
       }
       auto* to = reinterpret_cast<float*>(tile);
@@ -361,7 +359,7 @@ class StridedLoop {
       return (*o.transpose[place.length_kind][place.row_kind])(tile, address(base, o, place.at));
     Dims at = place.at;
     for (int64_t r = 0; r < place.rows; ++r, ++at[at.size() - 2], tile += o.pitch)
-      copy_strided(byte_size(o.desc.dtype), tile, 1, address(base, o, at), o.inner(), place.length);
+      copy_strided(element_bytes(o.desc.dtype), tile, 1, address(base, o, at), o.inner(), place.length);
   }
 
   Problem problem_;

@@ -125,7 +125,7 @@ Problem tiled_space(const Problem& loop) {
 Access access_of(const TensorDesc& desc, bool output) {
   const int rank = desc.dims.size();
   const int64_t inner = step_along(desc, rank - 1), other = step_along(desc, rank - 2);
-  const int bytes = bits_of(desc.dtype) / 8;
+  const int bytes = element_bytes(desc.dtype);
   if (!Emitter::loads(desc.dtype)) return Access::scattered;
   if (inner == 1 || (inner == 0 && (!output || desc.dims.back() == 1))) return Access::direct;
   if (is_transposed_step(desc, other, output) && inner * bytes <= TransposeKernel::kMaxRow) return Access::transposed;

@@ -203,7 +203,7 @@ void PoolCode::load_row_tap(size_t stream, int64_t displacement, int64_t tap, in
   const int64_t begin = first * stride + away - (brought ? 1 : 0);  // of what is loaded
   const int64_t outside = inside ? 0 : std::max<int64_t>(0, -begin), skipped = in_place ? 0 : outside;
   const int64_t end = inside ? lanes() * stride : std::min(g.src[2] - begin, lanes() * stride + skipped);
-  const int each = bits_of(source.dtype) / 8;
+  const int each = element_bytes(source.dtype);
   const auto cell_at = [&](int64_t cell) {
     const RegExp row = rdx + static_cast<int>(displacement);
     return source.x == 0 ? row : row + r9 * each + static_cast<int>(cell * each);

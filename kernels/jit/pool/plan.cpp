@@ -22,7 +22,7 @@ PoolOperand pool_operand(const TensorDesc& desc, bool channel_last) {
   PoolOperand o;
   const int axes = desc.dims.size() - 2;
   if (axes < 1) return o;  // not one of the pooling's tensors
-  const int64_t each = bits_of(desc.dtype) / 8;
+  const int64_t each = element_bytes(desc.dtype);
   const auto stride = [&](int axis) { return desc.dims[axis] == 1 ? 0 : desc.strides[axis] * each; };
   const auto spatial = [&](int from_end) {
     return axes > from_end ? stride((channel_last ? axes : axes + 1) - from_end) : 0;
@@ -57,10 +57,10 @@ std::vector<Dtype> types_of(const std::vector<PoolOperand>& operands) {
 
 bool rows_follow(Isa isa, const std::vector<PoolOperand>& out, int64_t row, int64_t rows, bool planes) {
   const PoolOperand& first = out[0];
-  const int64_t each = bits_of(first.dtype) / 8, vector = JoinedStores::together(isa, each) * each;
+  const int64_t each = element_bytes(first.dtype), vector = JoinedStores::together(isa, each) * each;
   if (each == 1 || out.size() > JoinedStores::most_outputs(isa)) return false;
   return std::ranges::all_of(out, [&](const PoolOperand& o) {
-    return o.fold == Fold::none && bits_of(o.dtype) / 8 == each && (rows == 1 || o.y == row * each) &&
+    return o.fold == Fold::none && element_bytes(o.dtype) == each && (rows == 1 || o.y == row * each) &&
            (!planes || o.c == rows * row * each) && o.offset % vector == first.offset % vector && o.n == first.n &&
            o.c == first.c && o.z == first.z;
   });
@@ -127,7 +127,7 @@ bool PoolPlan::fits_indices() const {
   const PoolOperand& named = in[static_cast<size_t>(indices)];
   const bool narrow = named.dtype == Dtype::s32;  // differences are taken in their own type
   if (channel_last || elements(g.src) * base.cell * (narrow ? g.batch * g.channels : 1) > kMostNames) return false;
-  const auto neighbours = [](const PoolOperand& o) { return o.x == bits_of(o.dtype) / 8; };
+  const auto neighbours = [](const PoolOperand& o) { return o.x == element_bytes(o.dtype); };
   const auto reads = [&](int k) {
     const PoolOperand& o = in[static_cast<size_t>(k)];
     return o.x == 0 || neighbours(o);
@@ -153,7 +153,7 @@ bool PoolPlan::streams_cells(Isa isa) const {
 }
 
 bool PoolPlan::streams_cells(Isa isa, const PoolOperand& o) {
-  return on_lines({o.offset, o.n, o.z, o.y, o.x}) && 2 * lanes_of(isa) * bits_of(o.dtype) / 8 >= kCacheLine;
+  return on_lines({o.offset, o.n, o.z, o.y, o.x}) && 2 * lanes_of(isa) * element_bytes(o.dtype) >= kCacheLine;
 }
 
 std::vector<RowCover> PoolPlan::row_covers(int64_t z, int64_t y) const {

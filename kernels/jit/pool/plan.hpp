@@ -24,7 +24,7 @@ struct PoolOperand {
   /// Whether a vector of so many elements, `behind` bytes behind the first one of those that are read together, is the
   /// first one in its cache line, of a tensor that moves along x: then it is worth fetching what will be read there.
   bool begins_line(int64_t behind, int lanes) const {
-    return x != 0 && jit::begins_line(behind, int64_t{lanes} * bits_of(dtype) / 8);
+    return x != 0 && jit::begins_line(behind, int64_t{lanes} * element_bytes(dtype));
   }
   const std::byte* at(const void* base, int64_t in, int64_t ic, int64_t iz, int64_t iy, int64_t ix) const {
     return static_cast<const std::byte*>(base) + offset + in * n + ic * c + iz * z + iy * y + ix * x;

@@ -106,14 +106,14 @@ void PoolCode::find_channel_winner(const Xmm& winner, const Group& group, int ve
   const auto load = [&](int64_t row, int64_t tap) {
     const RegExp at = place(row, tap);
     load_elements(vec(kTap), source, source.c == 0,
-                  source.c == 0 ? at : at + vector * lanes() * bits_of(source.dtype) / 8, group.count(vector),
+                  source.c == 0 ? at : at + vector * lanes() * element_bytes(source.dtype), group.count(vector),
                   new_tap(row, tap));
   };
   find_maximum(winner, taps, nullptr, load, tap_numbers());
 }
 
 void PoolCode::find_winners(int winners, const Group& group, const Taps& taps, const PlaceTap& place) {
-  const int vector_step = lanes() * bits_of(p_.in[0].dtype) / 8;
+  const int vector_step = lanes() * element_bytes(p_.in[0].dtype);
   const auto find_one = [&](int vector) { find_channel_winner(vec(winners + vector), group, vector, taps, place); };
   for (int v = 0; v < group.vectors; ++v) {
     if (!searched_in_halves(group, v)) {

@@ -25,7 +25,7 @@ float lowest_of(Dtype dtype) {
 
 }  // namespace
 
-int64_t PoolView::element_bytes() const { return bits_of(dtype) / 8; }
+int64_t PoolView::element_bytes() const { return partita::element_bytes(dtype); }
 
 PoolView pool_view(const TensorDesc& desc, bool channel_last) {
   PoolView view{.dtype = desc.dtype};

@@ -61,7 +61,7 @@ std::optional<PlaneWalk> with_joined_axis(const Problem& p, const PlaneWalk& wal
   if (std::max(before.from() * walk.x.from(), before.to() * walk.x.to()) > kMostJoined) return {};
   const char* gaps = refuse_any(p, [&](const TensorDesc& desc, bool source, bool) {
     const int64_t step = walked(desc, p, walk).x, extent = source ? walk.x.from() : walk.x.to();
-    return desc.strides[axis] * (bits_of(desc.dtype) / 8) != step * extent ? "rows do not follow each other" : nullptr;
+    return desc.strides[axis] * element_bytes(desc.dtype) != step * extent ? "rows do not follow each other" : nullptr;
   });
   if (gaps) return {};
   joined.x = joined_map(before, walk.x);

@@ -18,7 +18,7 @@ const char* refuse_vector(const TensorDesc& desc, int64_t count) {
 }
 
 RowView vector_view(RowView::From from, int port, const TensorDesc& desc, int64_t block) {
-  const int64_t each = bits_of(desc.dtype) / 8;
+  const int64_t each = element_bytes(desc.dtype);
   return {.from = from,
           .port = port,
           .dtype = desc.dtype,

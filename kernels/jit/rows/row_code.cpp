@@ -99,7 +99,7 @@ RowCode::Value RowCode::computed(Lane lane, int row) {
 }
 
 RowOperand RowCode::operand_at(const RowView& view, Fold fold, const Spot& spot) const {
-  const int64_t each = bits_of(view.dtype) / 8;
+  const int64_t each = element_bytes(view.dtype);
   if (columns_ > 0)
     return {.dtype = view.dtype,
             .steps = view.steps,
@@ -117,7 +117,7 @@ RowOperand RowCode::operand_at(const RowView& view, Fold fold, const Spot& spot)
 
 /// Whether rows come from memory, one behind the other, and this vector is the first one that begins in its line.
 bool RowCode::begins_line(const RowView& view, const Spot& spot, int behind) const {
-  const int64_t each = bits_of(view.dtype) / 8;
+  const int64_t each = element_bytes(view.dtype);
   if (!plan_.may_stream || reads_streams_alone() || view.from != RowView::From::in || !view.steps || spot.numbers ||
       view.row != plan_.space.lanes * each)
     return false;
@@ -125,7 +125,7 @@ bool RowCode::begins_line(const RowView& view, const Spot& spot, int behind) con
 }
 
 int RowCode::operand(RowCodeSide& side, const RowView& view, Fold fold, const Spot& spot) {
-  const bool numbers_apart = columns_ == 0 && spot.numbers && view.row != bits_of(view.dtype) / 8;
+  const bool numbers_apart = columns_ == 0 && spot.numbers && view.row != element_bytes(view.dtype);
   if (rows_ > 1 && (view.row * rows_ > kFarthest || numbers_apart)) works_ = false;
   size_t k = 0;
   while (k < side.views.size() && !same_tensor(side.views[k], view)) ++k;
@@ -264,11 +264,11 @@ std::shared_ptr<const FlatKernel> RowCode::make_joined() const {
   const std::vector<size_t> results = this->results();
   if (results.empty() || results.size() > JoinedStores::most_outputs(plan_.isa)) return nullptr;
   const RowView& first = out_.views[results[0]];
-  const int64_t each = bits_of(first.dtype) / 8;
+  const int64_t each = element_bytes(first.dtype);
   for (size_t k : results) {
     const RowView& view = out_.views[k];
     const bool follows = view.row == plan_.space.lanes * each && view.outer == first.outer;
-    if (each == 1 || bits_of(view.dtype) / 8 != each || !follows) return nullptr;
+    if (each == 1 || element_bytes(view.dtype) != each || !follows) return nullptr;
     if (each == 2 && vectors_ < kLeastNarrow) return nullptr;
   }
   RowShape shape{.length = width_, .in = in_.operands, .out = out_.operands, .streaming = true, .joined = true};

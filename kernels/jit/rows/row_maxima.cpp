@@ -24,11 +24,11 @@ constexpr int32_t kAllButSigns = 0x7fff7fff, kSigns = static_cast<int32_t>(0x800
 
 bool RowMaxima::fits(Isa isa, Dtype dtype, int64_t length) {
   const bool known = dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::f16;
-  return known && length * bits_of(dtype) / 8 >= int64_t{lanes_of(isa)} * 4;
+  return known && length * element_bytes(dtype) >= int64_t{lanes_of(isa)} * 4;
 }
 
 RowMaxima::RowMaxima(Isa isa, Dtype dtype, int64_t length, int64_t row_bytes)
-    : Emitter(isa), dtype_(dtype), bytes_(bits_of(dtype) / 8), length_(length) {
+    : Emitter(isa), dtype_(dtype), bytes_(element_bytes(dtype)), length_(length) {
   PT_ASSERT(fits(isa, dtype, length));
   Xbyak::Label row;
   align(16);

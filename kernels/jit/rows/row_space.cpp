@@ -59,7 +59,7 @@ std::vector<RowView> views_of(const std::vector<SharedAxis>& outer, const Shared
   std::vector<RowView> views;
   for (size_t k = 0; k < operands.size(); ++k) {
     const SpaceOperand& o = operands[k];
-    const int64_t each = bits_of(o.desc.dtype) / 8;
+    const int64_t each = element_bytes(o.desc.dtype);
     RowView view{.from = o.from, .port = o.port, .dtype = o.desc.dtype};
     view.offset = o.desc.offset * each;
     for (const SharedAxis& axis : outer) view.outer.push_back(axis.strides[k] * each);

@@ -47,10 +47,10 @@ TensorDesc widened(const TensorDesc& desc, const Dims& dims, const std::vector<b
 }
 
 /// Bytes read for each element of the space, or kept of it in f32.
-int64_t element_bytes(const RowSpace& space) {
+int64_t bytes_of_element(const RowSpace& space) {
   int64_t bytes = 0;
   for (const RowView& view : space.views)
-    if (view.from == RowView::From::in && view.lane != 0 && view.row != 0) bytes += bits_of(view.dtype) / 8;
+    if (view.from == RowView::From::in && view.lane != 0 && view.row != 0) bytes += element_bytes(view.dtype);
   return std::max<int64_t>(4, bytes);
 }
 
@@ -67,7 +67,7 @@ Tiling tiling_of(const RowSpace& space, bool once) {
     t.block = t.blocks == 1 ? space.lanes : rounded_up((space.lanes + t.blocks - 1) / t.blocks, kUnit);
     t.blocks = (space.lanes + t.block - 1) / t.block;
     t.tile_rows =
-        std::clamp<int64_t>(kTileBytes / element_bytes(space) / space.lanes, 1, std::min<int64_t>(space.rows, 256));
+        std::clamp<int64_t>(kTileBytes / bytes_of_element(space) / space.lanes, 1, std::min<int64_t>(space.rows, 256));
   } else {
     const int64_t wide = std::clamp(kColumnTile / space.rows / kUnit * kUnit, kNarrowestColumns, kWidestColumns);
     t.block = std::min(space.lanes, once ? columns_once(space) : wide);

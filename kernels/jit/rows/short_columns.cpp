@@ -29,7 +29,7 @@ bool ShortColumns::fit(const RowPlan& plan) {
   const auto near = [&](const RowView& view) { return view.row * plan.space.rows <= RowCode::kFarthest; };
   // What has one number for each result (statistics) may lie in any order, others are runs along lanes already.
   const auto run = [&](const RowView& view) {
-    return plan.space.lanes == 1 || !view.steps || view.lane == bits_of(view.dtype) / 8;
+    return plan.space.lanes == 1 || !view.steps || view.lane == element_bytes(view.dtype);
   };
   const auto streams = std::ranges::count_if(plan.space.views, [](const RowView& view) {
     return view.from == RowView::From::in && view.row != 0 && view.lane != 0;
@@ -53,7 +53,7 @@ ShortColumns::Piece ShortColumns::piece(const WriteRow& write, int64_t lanes) co
   // Whole lines at once: parts of lines of many rows do not stay together on their way to memory.
   const bool whole_lines = std::ranges::all_of(piece.results, [&](size_t k) {
     const RowView& view = piece.out.views[k];
-    return at_cache_lines(view) && lanes_of(plan_.isa) * bits_of(view.dtype) / 8 == kCacheLine;
+    return at_cache_lines(view) && lanes_of(plan_.isa) * element_bytes(view.dtype) == kCacheLine;
   });
   if (plan_.may_stream && whole_lines) piece.streaming = code.make(true);
   return piece;

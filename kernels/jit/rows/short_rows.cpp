@@ -79,7 +79,7 @@ bool ShortRows::run_joined(const Piece& piece, RowCall call, const Tile& tile) c
   std::array<void*, JoinedStores::kMostOutputs> results;
   size_t count = 0;
   for (size_t k : piece.results) results[count++] = call.out[piece.out.first[k]];
-  const int64_t each = bits_of(piece.out.views[piece.results[0]].dtype) / 8;
+  const int64_t each = element_bytes(piece.out.views[piece.results[0]].dtype);
   const int64_t together = JoinedStores::together(plan_.isa, each), vector = together * each;
   const auto place = [&](size_t k) { return static_cast<int64_t>(reinterpret_cast<uintptr_t>(results[k])) % vector; };
   for (size_t k = 0; k < count; ++k)

@@ -36,7 +36,7 @@ bool WalkedTensor::at_cache_lines(bool places) const {
 
 WalkedTensor walked(const TensorDesc& desc, const Problem& p, const PlaneWalk& walk) {
   const PlaneAxes axes = plane_axes(p);
-  WalkedTensor t{.dtype = desc.dtype, .each = bits_of(desc.dtype) / 8};
+  WalkedTensor t{.dtype = desc.dtype, .each = element_bytes(desc.dtype)};
   const auto stride = [&](int axis) { return axis < 0 ? 0 : desc.strides[axis] * t.each; };
   t.offset = desc.offset * t.each;
   t.outer = stride(0);

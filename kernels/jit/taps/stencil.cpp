@@ -125,7 +125,7 @@ BodyHooks Stencil::hooks_for(int count) { return hooks_for(count, 0, false); }
 /// `vector`: of those together, which are `combined` already.
 BodyHooks Stencil::hooks_for(int count, int vector, bool combined) {
   const auto place = [this, vector](const RowOperand& o) {
-    const int each = bits_of(o.dtype) / 8;
+    const int each = element_bytes(o.dtype);
     return o.steps ? rdx + rcx * each + vector * lanes() * each : RegExp(rdx);
   };
   BodyHooks hooks;
@@ -157,7 +157,7 @@ Xbyak::Reg64 Stencil::source(int64_t k) const {
 }
 
 void Stencil::combine(Xmm sum, int count) {
-  const int each = bits_of(shape_.dtype) / 8;
+  const int each = element_bytes(shape_.dtype);
   bool first = true;
   for (int64_t s = 0; s < shape_.sources; ++s)
     for (int64_t tap : shape_.taps)
@@ -172,7 +172,7 @@ void Stencil::combine(Xmm sum, int count) {
 /// themselves (Fetching::second_level).
 void Stencil::combine_together() {
   const bool in_order = int64_t{together_} * lanes() == shape_.rows.length;
-  const int each = bits_of(shape_.dtype) / 8, bytes = lanes() * each;
+  const int each = element_bytes(shape_.dtype), bytes = lanes() * each;
   bool first = true;
   for (int64_t s = 0; s < shape_.sources; ++s)
     for (int64_t tap : shape_.taps) {

@@ -203,7 +203,7 @@ void AverageFirstKernel::emit_sums_of(Body& front, int vectors, int last) {
     hooks.load = [&](Xmm dst, int number) {
       const auto k = static_cast<size_t>(std::ranges::find(p_.front_in, number) - p_.front_in.begin());
       const PoolOperand& o = operand(number);
-      const int each = bits_of(o.dtype) / 8, at = v * lanes() * each;
+      const int each = element_bytes(o.dtype), at = v * lanes() * each;
       mov(rdx, ptr[r13 + 8 * static_cast<int>(k)]);
       add(rdx, slot(front_slot(k)));
       if (o.x == 0) return load(dst, o.dtype, Walk::same, rdx, count(v));
@@ -366,7 +366,7 @@ void AverageFirstKernel::interleave(const Xmm& even, const Xmm& odd) {
 void AverageFirstKernel::emit_cells(Body& back, int64_t vector, bool last, int count) {
   BodyHooks hooks;
   const auto place = [&](size_t k) {
-    const int each = bits_of(cell_operand(k).dtype) / 8;
+    const int each = element_bytes(cell_operand(k).dtype);
     mov(rdx, slot(k));
     return rdx + rcx * each + static_cast<int>(vector * lanes() * each);
   };
@@ -375,7 +375,7 @@ void AverageFirstKernel::emit_cells(Body& back, int64_t vector, bool last, int c
     const PoolOperand& o = cell_operand(k);
     const auto from = place(k);
     if (o.x == 0) return load(dst, o.dtype, Walk::same, rdx, count);
-    if (o.begins_line(vector * lanes() * bits_of(o.dtype) / 8, lanes())) fetch_line(from, Fetching::near());
+    if (o.begins_line(vector * lanes() * element_bytes(o.dtype), lanes())) fetch_line(from, Fetching::near());
     load(dst, o.dtype, Walk::next, from, count);
   };
   hooks.skeleton = [&](Xmm dst) { vmovaps(dst, vec(0)); };

@@ -42,7 +42,7 @@ AverageFirstPool::AverageFirstPool(const Problem& problem, const Target& target)
       column_weights_(p_.column_weights()) {
   // Whole vectors are read.
   column_weights_.resize(static_cast<size_t>(p_.g.dst[2] + 4 * lanes_), 0.0f);
-  element_bytes_ = bits_of(p_.out[0].dtype) / 8;
+  element_bytes_ = element_bytes(p_.out[0].dtype);
   together_ = JoinedStores::together(target.isa, element_bytes_);
   make_rows();
   folds_ = {problem, p_, target, p_.g.batch * p_.g.channels * std::ssize(rows_), sums_.bytes()};
@@ -90,7 +90,7 @@ void AverageFirstPool::make_rows() {
 /// Every row starts where whole vectors of a result do.
 bool AverageFirstPool::aligned_rows() const {
   return std::ranges::all_of(p_.out, [&](const PoolOperand& o) {
-    const int64_t vector = lanes_ * bits_of(o.dtype) / 8;
+    const int64_t vector = lanes_ * element_bytes(o.dtype);
     return std::ranges::all_of(std::array{o.offset, o.n, o.c, o.z, o.y}, [&](int64_t at) { return at % vector == 0; });
   });
 }

@@ -463,7 +463,7 @@ void AverageLastKernel::emit_cell(Body& back, const std::vector<int64_t>& column
     hooks.load = [&](Xmm dst, int number) {
       to_cell(static_cast<size_t>(std::ranges::find(p_.back_in, number) - p_.back_in.begin()));
       const PoolOperand& o = operand(number);
-      const int each = bits_of(o.dtype) / 8, behind = v * lanes() * each;
+      const int each = element_bytes(o.dtype), behind = v * lanes() * each;
       if (o.c != 0 && o.begins_line(behind, lanes())) fetch_line(rdx + rcx * each + behind, fetching());
       load_at(dst, o, rdx, v, count);
     };
@@ -471,7 +471,7 @@ void AverageLastKernel::emit_cell(Body& back, const std::vector<int64_t>& column
     hooks.store = [&](Xmm value, const Lane& lane) {
       const auto k = static_cast<size_t>(lane.imm);
       const PoolOperand& o = p_.out[k];
-      const int each = bits_of(o.dtype) / 8;
+      const int each = element_bytes(o.dtype);
       const auto to = rdx + rcx * each + v * lanes() * each;
       if (!one) to_cell(p_.back_in.size() + k);
       if (o.fold != Fold::none) return fold_to_slot(value, o.fold, to, count);
@@ -505,7 +505,7 @@ void AverageLastKernel::prefetch_windows(size_t k, const Xbyak::Reg64& from, int
   const bool in_turns = streaming_ && p_.g.strides[2] > 1 && !reads_streams_alone();
   const PoolOperand& o = operand(p_.front_in[k]);
   if (o.c == 0) return;
-  const int each = bits_of(o.dtype) / 8;
+  const int each = element_bytes(o.dtype);
   for (int at = 0; at < vectors * lanes() * each; at += static_cast<int>(kCacheLine)) {
     fetch_line(from + rcx * each + at, in_turns ? Fetching::in_turns() : fetching());
   }
@@ -514,7 +514,7 @@ void AverageLastKernel::prefetch_windows(size_t k, const Xbyak::Reg64& from, int
 /// Loads vector `vector` of the place `at`.
 void AverageLastKernel::load_at(const Xmm& dst, const PoolOperand& o, const Xbyak::RegExp& at, int vector, int count) {
   if (o.c == 0) return load(dst, o.dtype, Walk::same, at, count);
-  const int each = bits_of(o.dtype) / 8;
+  const int each = element_bytes(o.dtype);
   load(dst, o.dtype, Walk::next, at + rcx * each + vector * lanes() * each, count);
 }
 

@@ -98,7 +98,7 @@ AverageLastPool::AverageLastPool(const Problem& problem, const Target& target)
   const int lanes = lanes_of(target.isa);
   // Cells follow each other, so whole vectors make whole cache lines.
   const auto on_vectors = [&](const PoolOperand& o) {
-    const int64_t vector = lanes * bits_of(o.dtype) / 8;
+    const int64_t vector = lanes * element_bytes(o.dtype);
     return std::ranges::all_of(std::array{o.offset, o.n, o.z, o.y, o.x}, [&](int64_t at) { return at % vector == 0; });
   };
   if (exceeds_cache(problem) && std::ranges::all_of(p_.out, on_vectors))

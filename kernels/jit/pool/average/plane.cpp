@@ -192,7 +192,7 @@ BodyHooks AveragePlaneKernel::front_hooks(int vector, int count) {
     const PoolOperand& o = front_operand(k);
     mov(rdx, slot(front_slot(k)));
     if (o.x == 0) return load(dst, o.dtype, Walk::same, rdx, count);
-    const int each = bits_of(o.dtype) / 8, at = vector * lanes() * each;
+    const int each = element_bytes(o.dtype), at = vector * lanes() * each;
     if (at % kCacheLine == 0)
       fetch_line(rdx + rcx * each + at, stores_ == Stores::plain ? Fetching::near() : Fetching::in_turns());
     load(dst, o.dtype, Walk::next, rdx + rcx * each + at, count);
@@ -275,7 +275,7 @@ void AveragePlaneKernel::take_between(const Xmm& dst, const Xmm& low, const Xmm&
 BodyHooks AveragePlaneKernel::back_hooks(int vector, int count, bool end) {
   BodyHooks hooks;
   const auto place = [this, vector](size_t k) {
-    const int each = bits_of(cell_operand(k).dtype) / 8;
+    const int each = element_bytes(cell_operand(k).dtype);
     mov(rdx, slot(k));
     return rdx + rcx * each + vector * lanes() * each;
   };
@@ -284,7 +284,7 @@ BodyHooks AveragePlaneKernel::back_hooks(int vector, int count, bool end) {
     const PoolOperand& o = cell_operand(k);
     const auto from = place(k);
     if (o.x == 0) return load(dst, o.dtype, Walk::same, rdx, count);
-    if (o.begins_line(vector * lanes() * bits_of(o.dtype) / 8, lanes())) fetch_line(from, Fetching::near());
+    if (o.begins_line(vector * lanes() * element_bytes(o.dtype), lanes())) fetch_line(from, Fetching::near());
     load(dst, o.dtype, Walk::next, from, count);
   };
   hooks.skeleton = [this, vector](Xmm dst) { vmovaps(dst, vec(vector)); };

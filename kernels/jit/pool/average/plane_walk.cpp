@@ -62,7 +62,7 @@ bool AveragePlanePool::fits(const Problem& problem) {
       p.front_in.size() > kMostOperands)
     return false;
   const auto walks = [&](const PoolOperand& o) {
-    return o.x == bits_of(o.dtype) / 8 && (p.g.src[1] == 1 || o.y == o.x * p.width());
+    return o.x == element_bytes(o.dtype) && (p.g.src[1] == 1 || o.y == o.x * p.width());
   };
   const auto reads = [&](int k) {
     const PoolOperand& o = p.in[static_cast<size_t>(k)];
@@ -79,7 +79,7 @@ AveragePlanePool::AveragePlanePool(const Problem& problem, const Target& target)
       sums_(threads_, sums_bytes_) {
   // Whole vectors are read.
   if (!p_.weights.empty()) p_.weights.resize(static_cast<size_t>(p_.size() + kMostLanes), 0.0f);
-  element_bytes_ = bits_of(p_.out[0].dtype) / 8;
+  element_bytes_ = element_bytes(p_.out[0].dtype);
   together_ = JoinedStores::together(target.isa, element_bytes_);
   // What is folded of a plane is one number.
   if (!p_.has_folds()) planes_ = std::clamp<int64_t>(kUnitElements / p_.size(), 1, p_.g.channels);
@@ -89,7 +89,7 @@ AveragePlanePool::AveragePlanePool(const Problem& problem, const Target& target)
   kernel_ = std::make_unique<const AveragePlaneKernel>(target.isa, p_, problem, Stores::plain);
   if (!exceeds_cache(problem)) return;
   const auto on_vectors = [&](const PoolOperand& o) {
-    const int64_t vector = lanes_of(target.isa) * bits_of(o.dtype) / 8;
+    const int64_t vector = lanes_of(target.isa) * element_bytes(o.dtype);
     return std::ranges::all_of(std::array{o.offset, o.n, o.c}, [&](int64_t at) { return at % vector == 0; });
   };
   joined_ = !std::ranges::all_of(p_.out, on_vectors);

@@ -133,7 +133,7 @@ void PeriodKernel::emit_window(Body& front, const PeriodPart& columns, const Gro
   find_period_winners(columns, group);
   for (int v = 0; v < group.vectors; ++v) {
     emit_gradient(front, vec(gradients_ + v), [&](Xmm dst, const PoolOperand& o, size_t k) {
-      const int each = bits_of(o.dtype) / 8;
+      const int each = element_bytes(o.dtype);
       mov(rdx, slot(front_stream(k)));
       const int behind = v * lanes() * each;
       load_elements(dst, o, o.c == 0, o.c == 0 ? RegExp(rdx) : rdx + rcx * each + behind, group.count(v),
@@ -169,7 +169,7 @@ void PeriodKernel::emit_cell(Body& back, const PeriodPart& columns, const Group&
     const PoolOperand& o = p_.in[static_cast<size_t>(operand)];
     mov(rdx, slot(back_stream(row, k)));
     load_elements(dst, o, o.c == 0, place(o, column, vector), group.count(vector),
-                  o.begins_line(vector * lanes() * bits_of(o.dtype) / 8, lanes()));
+                  o.begins_line(vector * lanes() * element_bytes(o.dtype), lanes()));
   };
   hooks.skeleton = [&](Xmm dst) { add_windows(dst, columns, row, column, vector); };
   hooks.store = [&](Xmm value, const Lane& lane) {
@@ -208,7 +208,7 @@ void PeriodKernel::add_windows(const Xmm& sum, const PeriodPart& columns, int64_
 /// Of a cell of the period, from rdx on, which holds the place of column 0 as many periods further.
 RegExp PeriodKernel::place(const PoolOperand& o, int64_t column, int vector) const {
   const RegExp at = rdx + static_cast<int>((column - p_.g.pads_begin[2]) * o.x);
-  const int each = bits_of(o.dtype) / 8;
+  const int each = element_bytes(o.dtype);
   return o.c == 0 ? at : at + rcx * each + vector * lanes() * each;
 }
 

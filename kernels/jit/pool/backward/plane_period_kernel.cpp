@@ -228,7 +228,7 @@ void PlanePeriodKernel::keep_gradients(Body& front, int behind, int count) {
   const Xmm gradient = vec(kBest);
   emit_gradient(front, gradient, [&](Xmm dst, const PoolOperand& o, size_t k) {
     const bool same = o.x == 0;
-    const int each = bits_of(o.dtype) / 8;
+    const int each = element_bytes(o.dtype);
     mov(rdx, slot(front_stream(k)));
     load_elements(dst, o, same, same ? RegExp(rdx) : rdx + rcx * each + behind * each, count,
                   o.begins_line(behind * each, lanes()));
@@ -247,7 +247,7 @@ void PlanePeriodKernel::load_winners(const Xmm& winner, int count) {
   indices.dtype == Dtype::s64 ? vpbroadcastq(first, low) : vpbroadcastd(first, low);
   mov(rdx, slot(0));
   load_names(*this, indices.dtype, {winner.getIdx(), first.getIdx(), {scratch(2).getIdx(), scratch(3).getIdx()}},
-             rdx + rcx * (bits_of(indices.dtype) / 8), count);
+             rdx + rcx * element_bytes(indices.dtype), count);
   std::vector<int32_t> starts;
   for (int64_t l = 0; l < lanes(); ++l) starts.push_back(static_cast<int32_t>(l * stride() * p_.base.cell));
   vpsubd(winner, winner, pattern(starts));
@@ -372,7 +372,7 @@ void PlanePeriodKernel::emit_vector(Body& back, int sums, int64_t row, int64_t b
     const PoolOperand& o = p_.in[static_cast<size_t>(operand)];
     mov(rdx, slot(back_stream(k)));
     load_elements(dst, o, o.x == 0, cell_at(o, row, behind), count,
-                  o.begins_line(behind * bits_of(o.dtype) / 8, lanes()));
+                  o.begins_line(behind * element_bytes(o.dtype), lanes()));
   };
   hooks.skeleton = [&](Xmm dst) {
     if (stride() == 1) return vmovaps(dst, vec(sums));
@@ -398,7 +398,7 @@ void PlanePeriodKernel::emit_vector(Body& back, int sums, int64_t row, int64_t b
 /// Of a cell of the group in row `row` of the period, from rdx on, which holds the place of row 0 as many periods
 /// further.
 RegExp PlanePeriodKernel::cell_at(const PoolOperand& o, int64_t row, int64_t cell) const {
-  const int each = bits_of(o.dtype) / 8;
+  const int each = element_bytes(o.dtype);
   const RegExp at = rdx + static_cast<int>((row - p_.g.pads_begin[1]) * o.y);
   return o.x == 0 ? at : at + r9 * each + static_cast<int>(cell * each);
 }

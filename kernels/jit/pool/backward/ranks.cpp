@@ -23,7 +23,10 @@ uint32_t infinity_of(Dtype dtype) {
 }  // namespace
 
 RankCode::RankCode(Dtype dtype, int constants)
-    : Emitter(Isa::avx512), bytes_(bits_of(dtype) / 8), constants_(constants), infinity_(infinity_of(dtype)) {}
+    : Emitter(Isa::avx512),
+      bytes_(partita::element_bytes(dtype)),
+      constants_(constants),
+      infinity_(infinity_of(dtype)) {}
 
 void RankCode::fill(const Vector& to, uint32_t integer) {
   if (words()) integer = (integer & 0xffff) * 0x10001;

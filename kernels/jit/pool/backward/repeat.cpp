@@ -106,7 +106,7 @@ void RepeatPool::run(const RunArgs& args, const RepeatKernel& kernel, int64_t fi
   std::array<const void*, kMostOperands + 1> addresses;
   size_t count = 0;
   const auto add = [&](const PoolOperand& o, const void* base, int64_t element) {
-    addresses[count++] = o.at(base, 0, 0, 0, 0, 0) + element * (bits_of(o.dtype) / 8);
+    addresses[count++] = o.at(base, 0, 0, 0, 0, 0) + element * element_bytes(o.dtype);
   };
   for (int k : p_.front_in) add(p_.in[static_cast<size_t>(k)], args.in[static_cast<size_t>(k)], first);
   add(p_.out[0], args.out[0], first * elements(p_.g.kernel));

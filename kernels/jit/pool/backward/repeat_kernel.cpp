@@ -54,7 +54,7 @@ std::optional<RepeatKernel::Picked> RepeatKernel::picked(const std::vector<int32
 RepeatKernel::RepeatKernel(const PoolPlan& plan, const Problem& problem, const RepeatUnit& unit)
     : PoolCode(Isa::avx512, plan),
       unit_(unit),
-      bytes_(bits_of(plan.out[0].dtype) / 8),
+      bytes_(element_bytes(plan.out[0].dtype)),
       together_(together(plan.out[0].dtype)) {
   for (int64_t begin = 0; begin < std::ssize(unit_.cells); begin += together_)
     picks_.push_back(picked(unit_.cells, begin, together_).value());
@@ -62,7 +62,7 @@ RepeatKernel::RepeatKernel(const PoolPlan& plan, const Problem& problem, const R
   for (const Picked& p : picks_) reads.push_back(p.numbers);
   held_ = most_used(reads, kMostHeld);
   if (unit_.streaming) fetch_by(Fetching::in_turns());
-  for (int k : p_.front_in) add_stream(unit_.windows * bits_of(p_.in[static_cast<size_t>(k)].dtype) / 8);
+  for (int k : p_.front_in) add_stream(unit_.windows * element_bytes(p_.in[static_cast<size_t>(k)].dtype));
   add_stream(std::ssize(unit_.cells) * bytes_);
   keep_vectors(static_cast<int>(2 * kept_vectors()));
   entry_ = reinterpret_cast<void (*)(const RepeatCall*)>(reinterpret_cast<uintptr_t>(
@@ -116,7 +116,7 @@ void RepeatKernel::load_gradient(Body& front, const Xmm& gradient, int64_t begin
   const auto count = static_cast<int>(std::min<int64_t>(unit_.windows - begin, lanes()));
   emit_gradient(front, gradient, [&](Xmm dst, const PoolOperand& o, size_t k) {
     mov(rdx, slot(k));
-    const auto behind = static_cast<int>(begin * bits_of(o.dtype) / 8);
+    const auto behind = static_cast<int>(begin * element_bytes(o.dtype));
     load_elements(dst, o, false, rdx + behind, count, o.begins_line(behind, lanes()));
   });
   if (p_.weight != 1) vmulps(gradient, gradient, Emitter::everywhere(std::bit_cast<int32_t>(p_.weight)));

@@ -29,7 +29,7 @@ bool PoolStages::joinable(const PoolOperand& o, const Dims& spatial) const {
     for (auto axis : {std::pair{spatial[2], o.x}, std::pair{spatial[1], o.y}, std::pair{spatial[0], o.z}})
       axes[count++] = axis;
   bool dense = true, same = true;
-  int64_t distance = bits_of(o.dtype) / 8;
+  int64_t distance = element_bytes(o.dtype);
   for (size_t k = 0; k < count; ++k) {
     if (axes[k].first == 1) continue;
     dense = dense && axes[k].second == distance;
@@ -189,7 +189,7 @@ const char* PoolStages::refuse(const PoolPlan& p) {
   const auto fits = [&](const PoolOperand& o, int64_t width, bool written) {
     const int64_t step = p.channel_last ? o.c : o.x;
     const int64_t extent = p.channel_last ? p.g.channels : width;
-    return extent == 1 || step == bits_of(o.dtype) / 8 || (step == 0 && (!written || o.fold != Fold::none));
+    return extent == 1 || step == element_bytes(o.dtype) || (step == 0 && (!written || o.fold != Fold::none));
   };
   const char* reason = "an operand's elements along the innermost axis are not next to each other";
   for (int k : p.front_in)

@@ -19,8 +19,6 @@ namespace {
 constexpr size_t kGradientPort = 1;
 constexpr int64_t kMostNumbers = 1 << 16;  ///< of cells that integers of the elements' size count
 
-int64_t element_bytes(const PoolPlan& p) { return bits_of(p.in[0].dtype) / 8; }
-
 /// Bytes from cell to cell; absent where cells do not follow each other evenly.
 std::optional<int64_t> cell_step(const PoolPlan& p, const TensorDesc& desc) {
   return even_distance(pool_view(desc, p.channel_last), p.g.src);
@@ -28,7 +26,7 @@ std::optional<int64_t> cell_step(const PoolPlan& p, const TensorDesc& desc) {
 
 /// Channel-first: planes of `cells` cells follow each other, of all examples.
 bool has_even_planes(const PoolPlan& p, const PoolOperand& o, int64_t cells) {
-  const int64_t plane = cells * element_bytes(p);
+  const int64_t plane = cells * element_bytes(p.in[0].dtype);
   return (p.g.channels == 1 || o.c == plane) && (p.g.batch == 1 || o.n == p.g.channels * plane);
 }
 
@@ -40,7 +38,7 @@ bool WholePlanePool::fits(const Problem& problem, const Target& target) {
   const Dtype dtype = p.in[0].dtype;
   if (!RankCode::ranks(dtype) || p.in[kGradientPort].dtype != dtype || p.out[0].dtype != dtype) return false;
   const PoolOperand &src = p.in[0], &gradient = p.in[kGradientPort], &dst = p.out[0];
-  const int64_t cells = elements(p.g.src), each = element_bytes(p);
+  const int64_t cells = elements(p.g.src), each = element_bytes(dtype);
   if (p.channel_last) {
     const auto has_even_channels = [&](const PoolOperand& o) { return p.g.channels == 1 || o.c == each; };
     return cells <= kMostNumbers && has_even_channels(src) && has_even_channels(gradient) && has_even_channels(dst) &&
@@ -66,8 +64,8 @@ WholePlanePool::WholePlanePool(const Problem& problem, const Target& target)
   }
   scratch_ = {threads_, PlaneColumnsKernel::kVectors * kCacheLine};
   const int64_t src_step = cell_step(p_, problem.in[0]).value(), dst_step = cell_step(p_, problem.out[0]).value();
-  const int64_t together = PlaneColumnsKernel::kVectors * kCacheLine / element_bytes(p_);
-  const auto lines = on_lines({dst.offset, dst.n, dst_step, p_.g.channels * element_bytes(p_)});
+  const int64_t together = PlaneColumnsKernel::kVectors * kCacheLine / element_bytes(p_.in[0].dtype);
+  const auto lines = on_lines({dst.offset, dst.n, dst_step, p_.g.channels * element_bytes(p_.in[0].dtype)});
   const auto make = [&](int64_t channels, bool streaming) {
     return channels == 0 ? nullptr
                          : std::make_shared<const PlaneColumnsKernel>(
@@ -90,7 +88,7 @@ Status WholePlanePool::operator()(const RunArgs& args) const {
 }
 
 void WholePlanePool::run_rows(const RunArgs& args) const {
-  const int64_t planes = p_.g.batch * p_.g.channels, cells = elements(p_.g.src), each = element_bytes(p_);
+  const int64_t planes = p_.g.batch * p_.g.channels, cells = elements(p_.g.src), each = element_bytes(p_.in[0].dtype);
   const auto call_from = [&](int64_t plane, int64_t repetitions, std::byte* lines) {
     return PlaneRowsKernel::Call{p_.in[0].at(args.in[0], 0, 0, 0, 0, 0) + plane * cells * each,
                                  p_.in[kGradientPort].at(args.in[kGradientPort], 0, 0, 0, 0, 0) + plane * each,
@@ -120,7 +118,7 @@ void WholePlanePool::run_rows(const RunArgs& args) const {
 /// Results of a group of channels are stored while the next group is searched.
 void WholePlanePool::run_columns(const RunArgs& args) const {
   const bool streaming = (columns_[1] || last_columns_[1]) && outputs_aligned(args);
-  const int64_t together = PlaneColumnsKernel::kVectors * kCacheLine / element_bytes(p_);
+  const int64_t together = PlaneColumnsKernel::kVectors * kCacheLine / element_bytes(p_.in[0].dtype);
   const int64_t groups = ceil_div(p_.g.channels, together);
   const auto kernel = [&](int64_t unit) -> const PlaneColumnsKernel& {
     return (unit % groups + 1) * together > p_.g.channels ? *last_columns_[streaming] : *columns_[streaming];

@@ -30,7 +30,7 @@ bool covers_once(const PoolPlan& p) {
 
 /// Elements along x are next to each other, or all of them are the same one.
 bool joined(const PoolPlan& p, const PoolOperand& o) {
-  const int64_t each = bits_of(o.dtype) / 8, inner = WindowKernel::inner_of(p);
+  const int64_t each = element_bytes(o.dtype), inner = WindowKernel::inner_of(p);
   if (inner == 1) return o.x == each || o.x == 0;
   return (o.c == each && o.x == each * inner) || (o.c == 0 && o.x == 0);
 }
@@ -91,7 +91,7 @@ WindowPool::WindowPool(const Problem& problem, const Target& target)
   };
   kernel_ = kernel({});
   if (!exceeds_cache(problem)) return;
-  element_bytes_ = bits_of(p_.out[0].dtype) / 8;
+  element_bytes_ = element_bytes(p_.out[0].dtype);
   together_ = JoinedStores::together(target.isa, element_bytes_);
   joined_ = WindowKernel::along_x(p_) && joins_rows(p_, target.isa);
   const int piece = WindowKernel::along_x(p_) ? p_.streamed_piece() : p_.streams_cells(target.isa) ? kCacheLine : 0;

@@ -231,7 +231,7 @@ void WindowKernel::find_winner(const Group& group, int vector) {
 /// does not exist.
 void WindowKernel::load_winner(const Group& group, int vector) {
   const PoolOperand& indices = p_.in[static_cast<size_t>(p_.indices)];
-  const int each = bits_of(indices.dtype) / 8, count = group.count(vector);
+  const int each = element_bytes(indices.dtype), count = group.count(vector);
   const int64_t before = vector * whole_;
   const Xmm first = scratch(1), low(first.getIdx()), name = winner(vector);
   imul(rax, r9, static_cast<int>(p_.base.cell));
@@ -372,7 +372,7 @@ void WindowKernel::select_kept(const Xmm& dst, int64_t row, int64_t cell, int ve
 }
 
 void WindowKernel::load_windows(const Xmm& dst, const PoolOperand& o, size_t stream, const Group& group, int vector) {
-  const int each = bits_of(o.dtype) / 8;
+  const int each = element_bytes(o.dtype);
   mov(rdx, slot(stream));
   const int behind = vector * whole_ * each;
   load_elements(dst, o, repeats(o), repeats(o) ? RegExp(rdx) : rdx + rcx * each + behind, group.count(vector),
@@ -388,7 +388,7 @@ void WindowKernel::load_cells(const Xmm& dst, const PoolOperand& o, size_t strea
 
 /// Of vector `cell` of the windows' cells, from rdx on, which holds the row's place.
 RegExp WindowKernel::cells_at(const PoolOperand& o, int64_t cell, int vector) const {
-  const int each = bits_of(o.dtype) / 8;
+  const int each = element_bytes(o.dtype);
   const auto behind = static_cast<int>(cells_behind(o, cell, vector));
   if (along_x_) return repeats(o) ? RegExp(rdx) : rdx + r9 * each + behind;
   const RegExp place = rdx + static_cast<int>(cell * o.x);
@@ -398,7 +398,7 @@ RegExp WindowKernel::cells_at(const PoolOperand& o, int64_t cell, int vector) co
 /// Bytes behind the group's first element, or that of the cell.
 int64_t WindowKernel::cells_behind(const PoolOperand& o, int64_t cell, int vector) const {
   const int64_t elements = along_x_ ? vector * whole_ * width() + cell * lanes() : int64_t{vector} * lanes();
-  return elements * bits_of(o.dtype) / 8;
+  return elements * element_bytes(o.dtype);
 }
 
 /// Whether the vector is the row's last one. Groups of a loop are whole in every sense, the last one, too.

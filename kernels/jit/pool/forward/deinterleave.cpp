@@ -39,7 +39,7 @@ Deinterleave::Deinterleave(Isa isa, const InterleavedRows& rows)
     align(16);
     L(next);
     emit(group);
-    add(rdi, static_cast<uint32_t>(group * bits_of(rows.dtype) / 8));
+    add(rdi, static_cast<uint32_t>(group * element_bytes(rows.dtype)));
     add(rsi, static_cast<uint32_t>(group_places * 4));
     dec(rcx);
     jnz(next, T_NEAR);
@@ -75,7 +75,7 @@ unsigned Deinterleave::lanes_from(int64_t phase, int64_t vector) const {
 /// The places of at most one vector of each phase.
 void Deinterleave::emit_group(int64_t elements) {
   const int64_t vectors = (elements + lanes() - 1) / lanes();
-  const int each = bits_of(rows_.dtype) / 8;
+  const int each = element_bytes(rows_.dtype);
   for (int64_t v = 0; v < vectors; ++v)
     load(source(v), rows_.dtype, Walk::next, RegExp(rdi) + static_cast<size_t>(v * lanes() * each),
          static_cast<int>(std::min<int64_t>(lanes(), elements - v * lanes())));
@@ -121,7 +121,7 @@ void Deinterleave::gather_narrow(int64_t phase, int64_t vectors) {
 
 /// One place of each phase.
 void Deinterleave::emit_singly(int64_t elements) {
-  const int each = bits_of(rows_.dtype) / 8;
+  const int each = element_bytes(rows_.dtype);
   for (int64_t phase : rows_.phases) {
     if (phase >= elements) break;
     mov(rax, phase * each);

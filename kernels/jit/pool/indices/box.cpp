@@ -69,7 +69,7 @@ void BoxKernel::add_scratch(const Box& box, bool output) {
 void BoxKernel::split(const Box& box) {
   size_t axis = 0;
   const auto joins = [&](const Operand& o) {
-    const int64_t each = bits_of(o.dtype) / 8;
+    const int64_t each = element_bytes(o.dtype);
     if (o.bytes[axis] == each * length_) return length_ == 1 || o.steps;
     return o.bytes[axis] == 0 && !o.output && (length_ == 1 || !o.steps);
   };

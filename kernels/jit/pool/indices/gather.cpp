@@ -175,7 +175,7 @@ void GatherKernel::emit_cell(Body& back, int vector, int count) {
   hooks.store = [&](Xmm value, const Lane& lane) {
     const auto k = static_cast<size_t>(lane.imm);
     const Dtype dtype = shape_.out[k].dtype;
-    const int each = bits_of(dtype) / 8;
+    const int each = element_bytes(dtype);
     mov(rdx, ptr[slot(shape_.back_in.size() + k)]);
     store(value, dtype, lane.flag, rdx + rcx * each + vector * lanes() * each, count,
           shape_.streaming && count == lanes());
@@ -184,7 +184,7 @@ void GatherKernel::emit_cell(Body& back, int vector, int count) {
 }
 
 void GatherKernel::load_operand(const Xmm& dst, const PoolView& view, const Reg64& base, int vector, int count) {
-  const int each = bits_of(view.dtype) / 8;
+  const int each = element_bytes(view.dtype);
   if (view.c == 0) return load(dst, view.dtype, Walk::same, base, count);
   prefetch(base, view, vector);
   load(dst, view.dtype, Walk::next, base + rcx * each + vector * lanes() * each, count);
@@ -192,7 +192,7 @@ void GatherKernel::load_operand(const Xmm& dst, const PoolView& view, const Reg6
 
 /// What vectors further on need, on its way early: loads alone keep too little under way.
 void GatherKernel::prefetch(const Reg64& base, const PoolView& view, int vector) {
-  const int each = bits_of(view.dtype) / 8, bytes = lanes() * each;
+  const int each = element_bytes(view.dtype), bytes = lanes() * each;
   for (int at = 0; at < bytes; at += 64)
     fetch_line(base + rcx * each + vector * bytes + at, Fetching::of_few_streams());
 }

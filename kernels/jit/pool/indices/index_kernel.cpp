@@ -93,7 +93,7 @@ void IndexKernel::emit_windows(Body& back) {
 /// Results of neighbouring vectors are stored one after the other, so that those of 16 bits make whole cache lines.
 void IndexKernel::emit_window(Body& back, const PoolGeometry::Taps& taps) {
   const PoolOperand& source = p_.in[0];
-  const int each = bits_of(source.dtype) / 8;
+  const int each = element_bytes(source.dtype);
   emit_channel_groups(*this, p_.g.channels, together_, lanes(), [&](int vectors, int last) {
     const Group group{vectors, last, lanes()};
     for (int v = 0; v < vectors; ++v) {
@@ -181,7 +181,7 @@ void IndexKernel::store_maxima(Body& back, const Group& group, int vector, int64
     const PoolOperand& o = p_.in[static_cast<size_t>(operand)];
     mov(rdx, slot(back_stream(k)));
     load_elements(dst, o, (along_x() ? o.x : o.c) == 0, place(o, vector), count,
-                  o.begins_line(vector * lanes() * bits_of(o.dtype) / 8, lanes()));
+                  o.begins_line(vector * lanes() * element_bytes(o.dtype), lanes()));
   };
   hooks.skeleton = [&](Xmm dst) { vmovaps(dst, vec(kBest)); };
   hooks.store = [&](Xmm value, const Lane& lane) {
@@ -240,7 +240,7 @@ void IndexKernel::load_first_index(const Xmm& first, int vector) {
 }
 
 RegExp IndexKernel::place(const PoolOperand& o, int vector) const {
-  const int each = bits_of(o.dtype) / 8;
+  const int each = element_bytes(o.dtype);
   if ((along_x() ? o.x : o.c) == 0) return rdx;
   return rdx + rcx * each + vector * lanes() * each;
 }

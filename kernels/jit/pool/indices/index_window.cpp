@@ -35,7 +35,7 @@ bool all_maxima(const PoolPlan& p, const auto& holds) {
 bool fits_operands(const PoolPlan& p) {
   const int64_t far = p.span(2) + p.g.pads_begin[2] + p.g.strides[2];
   const auto neighbours = [&](const PoolOperand& o) {
-    return (p.channel_last ? o.c : o.x) == bits_of(o.dtype) / 8 && std::abs(o.x) * far < INT32_MAX / 2;
+    return (p.channel_last ? o.c : o.x) == element_bytes(o.dtype) && std::abs(o.x) * far < INT32_MAX / 2;
   };
   const auto repeats = [&](const PoolOperand& o) { return (p.channel_last ? o.c : o.x) == 0; };
   return neighbours(p.in[0]) && std::ranges::all_of(p.out, neighbours) && std::ranges::all_of(p.back_in, [&](int k) {
@@ -96,7 +96,7 @@ IndexWindowPool::IndexWindowPool(const Problem& problem, const Target& target, b
     : p_(problem), base_(pool_index(problem.attrs, p_.g)) {
   const PoolGeometry& g = p_.g;
   if (large) stores_ = stores_of(p_, target.isa);
-  element_bytes_ = bits_of(p_.out[0].dtype) / 8;
+  element_bytes_ = element_bytes(p_.out[0].dtype);
   together_ = JoinedStores::together(target.isa, element_bytes_);
   for (int64_t z = 0; z < g.dst[0]; ++z)
     for (int64_t y = 0; y < g.dst[1]; ++y) {

@@ -389,7 +389,7 @@ const char* refuse_pool_indices(const Problem& p) {
   const int64_t places = g.pads_begin[2] + g.src[2] + (g.dst[2] + 32) * g.strides[2] + g.kernel[2] * g.dilations[2];
   if (elements(g.src) > INT32_MAX / 4 || places * g.channels > INT32_MAX / 16) return "a plane has too many cells";
   const Expr front = front_expression(p), back = back_expression(p);
-  const bool images = g.channels > 1 && pool_view(p.out[0], g.channel_last).c == bits_of(p.out[0].dtype) / 8;
+  const bool images = g.channels > 1 && pool_view(p.out[0], g.channel_last).c == element_bytes(p.out[0].dtype);
   const auto refuse = [&](const TensorDesc& desc, bool pooled, bool output) -> const char* {
     const PoolView view = pool_view(desc, g.channel_last);
     if (output ? !Emitter::stores(view.dtype) : !Emitter::loads(view.dtype))
