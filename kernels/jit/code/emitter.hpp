@@ -119,6 +119,12 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   Xbyak::Address everywhere(int32_t bits);
   /// A whole vector of numbers, one a lane, as an instruction's last operand.
   Xbyak::Address pattern(const std::vector<int32_t>& numbers);
+  /// AVX-512 alone: numbers of 16 bits, of which a vector holds so many.
+  static constexpr int kWords = 32;
+  Xbyak::Address words(const std::vector<int32_t>& each);
+  Xbyak::Address words(int64_t each) { return words(std::vector<int32_t>(kWords, static_cast<int32_t>(each))); }
+  /// The order that takes words from both halves of a vector in turns.
+  Xbyak::Address halves_in_turns();
   /// Where the numbers 0, 1, 2, .. lie, one a lane.
   Xbyak::Label& lane_numbers() { return lane_numbers_used_ = true, lane_numbers_; }
 

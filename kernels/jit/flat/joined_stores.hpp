@@ -38,6 +38,8 @@ class JoinedStores {
   /// Vector `number` of a row (its parity is what counts), the last one with `count` lanes. Overwrites rax, rdx and the
   /// scratch registers.
   void emit_store(size_t output, const Xbyak::Xmm& value, bool integer, int64_t number, bool last, int count);
+  /// The same of two vectors of a row, of elements of 16 bits in their order: the next `count` of them.
+  void emit_words(size_t output, const Xbyak::Xmm& value, int count) { join(output, value, count); }
   /// After a row of so many elements.
   void emit_row_end(int64_t elements);
   void emit_finish();

@@ -133,12 +133,6 @@ void PoolCode::load_words(const Zmm& to, const RegExp& at, int begin, int end) {
   begin == 0 && end == kWords ? vmovdqu16(to, ptr[at]) : load_halves_between(to, at, begin, end);
 }
 
-Xbyak::Address PoolCode::words(const std::vector<int32_t>& each) {
-  std::vector<int32_t> pairs;
-  for (size_t l = 0; l < each.size(); l += 2) pairs.push_back((each[l] & 0xffff) | each[l + 1] << 16);
-  return pattern(pairs);
-}
-
 void PoolCode::advance_streams(size_t first, size_t end) {
   for (size_t k = first; k < end; ++k) advance(slot(k), steps_[k]);
 }

@@ -138,12 +138,8 @@ class PoolCode : protected Emitter {
   /// counted_infinity().
   void find_positive(const Xbyak::Opmask& positive, const Xbyak::Zmm& elements, const Xbyak::Operand& minus_one,
                      const Xbyak::Operand& infinity);
-  /// A number of 16 bits for each half of a lane.
-  static constexpr int kWords = 32;
   /// Loads elements [begin, end) of a vector at `at`, zeros around them.
   void load_words(const Xbyak::Zmm& to, const Xbyak::RegExp& at, int begin, int end);
-  Xbyak::Address words(const std::vector<int32_t>& each);
-  Xbyak::Address words(int64_t each) { return words(std::vector<int32_t>(kWords, static_cast<int32_t>(each))); }
 
   static constexpr float kLowest = -std::numeric_limits<float>::infinity();
   static constexpr int kMostTaken = 16;      ///< by the steps, so that both expressions have room

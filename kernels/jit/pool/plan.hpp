@@ -82,6 +82,8 @@ struct PoolPlan {
   /// indices in a plane are numbers of 32 bits.
   bool fits_indices() const;
 
+  /// Whether nothing is done with what the pooling gives but to store it.
+  bool stores_alone() const;
   bool has_folds() const { return folds_of(out) > 0; }
   int64_t rows() const { return g.src[0] * g.src[1]; }  ///< of cells, in a plane
   /// Cells between a window's first and last one, both counted.

@@ -48,12 +48,18 @@ int64_t AverageFirstKernel::sums_bytes(Isa isa, const AveragePlan& p) {
   return aligned((std::max(cells / p.g.strides[2], p.g.dst[2]) + 2 * p.reach(2) + 2 * lanes) * 4) + 2 * kCacheLine;
 }
 
+bool AverageFirstKernel::packs(Isa isa, const AveragePlan& p) {
+  return isa == Isa::avx512 && p.stores_alone() && p.out[0].fold == Fold::none &&
+         (p.out[0].dtype == Dtype::bf16 || p.out[0].dtype == Dtype::f16);
+}
+
 AverageFirstKernel::AverageFirstKernel(Isa isa, const AveragePlan& plan, const Problem& problem,
                                        AverageFirstStores stores)
     : Emitter(isa),
       p_(plan),
       block_(plan.column_blocks(plan.g.src[2])[0]),
       stores_(stores),
+      packs_(packs(isa, plan)),
       together_(wide() ? 4 : 2),
       sums_bytes_(sums_bytes(isa, plan)) {
   const auto never = [](int) { return false; };
@@ -204,8 +210,10 @@ void AverageFirstKernel::emit_sums_of(Body& front, int vectors, int last) {
       const auto k = static_cast<size_t>(std::ranges::find(p_.front_in, number) - p_.front_in.begin());
       const PoolOperand& o = operand(number);
       const int each = element_bytes(o.dtype), at = v * lanes() * each;
-      mov(rdx, ptr[r13 + 8 * static_cast<int>(k)]);
-      add(rdx, slot(front_slot(k)));
+      if (v == 0 || p_.front_in.size() > 1) {  // else rdx is the same for all vectors
+        mov(rdx, ptr[r13 + 8 * static_cast<int>(k)]);
+        add(rdx, slot(front_slot(k)));
+      }
       if (o.x == 0) return load(dst, o.dtype, Walk::same, rdx, count(v));
       fetch_line(rdx + rcx * each + at, Fetching::near());
       load(dst, o.dtype, Walk::next, rdx + rcx * each + at, count(v));
@@ -258,11 +266,10 @@ void AverageFirstKernel::emit_row(Body& back) {
 
 /// `vectors` vectors from cell rcx on, the last one with `last` cells.
 void AverageFirstKernel::emit_vectors(Body& back, int64_t vectors, int last) {
+  if (packs_) return emit_packed(vectors, last);
   const auto count = [&](int64_t v) { return v + 1 == vectors ? last : lanes(); };
   for (int64_t v = 0; v < vectors; ++v) {
-    if (p_.adaptive) {
-      sum_adaptive(v, vec(0));
-    } else if (step() == 2) {
+    if (in_pairs()) {
       sum_period(0, v / 2, vec(0));
       sum_period(1, v / 2, vec(1));
       interleave(vec(0), vec(1));
@@ -270,10 +277,44 @@ void AverageFirstKernel::emit_vectors(Body& back, int64_t vectors, int last) {
       if (++v == vectors) return;
       vmovaps(vec(0), vec(1));
     } else {
-      step() == 1 ? sum_period(0, v, vec(0)) : sum_lanes(v, vec(0));
+      sum_cells(v, vec(0));
     }
     emit_cells(back, v, v + 1 == vectors, count(v));
   }
+}
+
+/// The same where sums are stored as they are.
+void AverageFirstKernel::emit_packed(int64_t vectors, int last) {
+  const Xmm first = vec(0), second = vec(1);
+  const Dtype dtype = p_.out[0].dtype;
+  for (int64_t v = 0; v < vectors; v += 2) {
+    const bool alone = v + 1 == vectors;
+    if (in_pairs()) {
+      sum_period(0, v / 2, first);
+      sum_period(1, v / 2, second);
+    } else {
+      sum_cells(v, first);
+      if (!alone) sum_cells(v + 1, second);
+    }
+    compute({.op = LaneOp::pack, .imm = static_cast<int32_t>(dtype)}, first, first, second, first);
+    if (in_pairs()) {
+      vmovups(second, halves_in_turns());
+      vpermw(Zmm(first.getIdx()), Zmm(second.getIdx()), Zmm(first.getIdx()));
+    }
+    const int count = (alone ? 0 : lanes()) + (v + 2 < vectors ? lanes() : last);
+    if (joined_) {
+      joined_->emit_words(0, first, count);
+      continue;
+    }
+    mov(rdx, slot(p_.back_in.size()));
+    const auto to = rdx + rcx * 2 + static_cast<int>(v * lanes() * 2);
+    store_words(first, to, count, stores_ == AverageFirstStores::streaming && count == kWords);
+  }
+}
+
+void AverageFirstKernel::sum_cells(int64_t vector, const Xmm& sum) {
+  if (p_.adaptive) return sum_adaptive(vector, sum);
+  step() == 1 ? sum_period(0, vector, sum) : sum_lanes(vector, sum);
 }
 
 /// Cell `cell` of each period of a vector of periods.

@@ -41,6 +41,8 @@ class AverageFirstKernel : private Emitter {
   static int64_t rows_of_sums(const AveragePlan& plan);
   /// Bytes of a row of sums, behind which lies for how many rows of cells it is.
   static int64_t sums_bytes(Isa isa, const AveragePlan& plan);
+  /// Whether sums are stored as they are, in elements of 16 bits: then two vectors of them are stored at once.
+  static bool packs(Isa isa, const AveragePlan& plan);
 
  private:
   void emit_start();
@@ -52,8 +54,10 @@ class AverageFirstKernel : private Emitter {
   void emit_sums_of(Body& front, int vectors, int last);
   void emit_row(Body& back);
   void emit_vectors(Body& back, int64_t vectors, int last);
+  void emit_packed(int64_t vectors, int last);
   void sum_period(int64_t cell, int64_t vector, const Xbyak::Xmm& sum);
   void sum_lanes(int64_t vector, const Xbyak::Xmm& sum);
+  void sum_cells(int64_t vector, const Xbyak::Xmm& sum);
   void sum_adaptive(int64_t vector, const Xbyak::Xmm& sum);
   void emit_adaptive_table();
   void interleave(const Xbyak::Xmm& even, const Xbyak::Xmm& odd);
@@ -64,6 +68,8 @@ class AverageFirstKernel : private Emitter {
   /// Of the sums a vector of windows reads.
   Xbyak::Address window_at(int64_t window) { return ptr[r10 + rbx + static_cast<int>(window * 4)]; }
   int64_t step() const { return p_.g.strides[2]; }
+  /// Even and odd cells are summed apart.
+  bool in_pairs() const { return !p_.adaptive && step() == 2; }
   const PoolOperand& operand(int k) const { return p_.in[static_cast<size_t>(k)]; }
   const PoolOperand& cell_operand(size_t k) const {
     return k < p_.back_in.size() ? operand(p_.back_in[k]) : p_.out[k - p_.back_in.size()];
@@ -91,6 +97,7 @@ class AverageFirstKernel : private Emitter {
   const AveragePlan& p_;
   ColumnBlock block_;  // all cells
   AverageFirstStores stores_;
+  bool packs_;
   int together_;  // vectors of windows, or of cells
   int64_t sums_bytes_;
   std::optional<JoinedStores> joined_;
@@ -117,7 +124,7 @@ class AverageFirstPool {
     std::vector<int64_t> table;
   };
   void make_rows();
-  bool aligned_rows() const;
+  bool aligned_rows(Isa isa) const;
   void run(const RunArgs& args, const Rows& rows, int64_t n, int64_t c, int64_t planes, bool streaming,
            std::byte* sums) const;
 

@@ -344,8 +344,6 @@ void PlanePeriodKernel::store_chosen(int sums, int64_t row, const CellGroup& gro
   const auto count = static_cast<int>(group.cells);
   const Dtype dtype = p_.out[0].dtype;
   compute({.op = LaneOp::pack, .imm = static_cast<int32_t>(dtype)}, packed, vec(sums), vec(sums + 1), vec(sums));
-  std::vector<int32_t> order;
-  for (int32_t l = 0; l < kWords; ++l) order.push_back(l / 2 + l % 2 * (kWords / 2));
   for (size_t k = 0; k < p_.out.size(); ++k) {
     const PoolChoice& choice = (*choices_)[k];
     for (size_t c = 0; c < choice.size(); ++c) {
@@ -357,7 +355,7 @@ void PlanePeriodKernel::store_chosen(int sums, int64_t row, const CellGroup& gro
       load_words(elements, at, 0, count);
       find_positive(c == 0 ? k2 : k2 | k2, elements, words(-1), words(counted_infinity()));
     }
-    vmovdqu16(stored, words(order));
+    vmovdqu16(stored, halves_in_turns());
     vpermw(choice.empty() ? stored : stored | k2 | T_z, stored, packed);
     mov(rdx, slot(out_stream(k)));
     store_words(stored, cell_at(p_.out[k], row, group.behind), count, streaming_);

@@ -45,18 +45,14 @@ int64_t unit_windows(const PoolGeometry& g, Dtype dtype) {
   return least * std::min(units, all_windows(g) / least);
 }
 
-bool stores_skeleton(const Expr& back) {
-  return back.code.size() == 2 && back.code[0].op == ExprOp::skeleton && back.code[1].op == ExprOp::store;
-}
-
 }  // namespace
 
 bool RepeatPool::fits(const Problem& problem, const Target& target) {
   const PoolPlan p(problem);
   const PoolGeometry& g = p.g;
-  if (target.isa != Isa::avx512 || p.maximum || p.channel_last || p.out.size() != 1 || p.has_folds()) return false;
+  if (target.isa != Isa::avx512 || p.maximum || p.channel_last || p.has_folds()) return false;
   // One number for a whole plane is as fast elsewhere.
-  if (!g.tiles_source() || g.covers_all() || !p.same_along_x || !p.same_along_rows || !stores_skeleton(p.back))
+  if (!g.tiles_source() || g.covers_all() || !p.same_along_x || !p.same_along_rows || !p.stores_alone())
     return false;
   const Dtype dtype = p.out[0].dtype;
   if (dtype != Dtype::f32 && dtype != Dtype::bf16 && dtype != Dtype::f16) return false;
