@@ -475,7 +475,7 @@ void AverageLastKernel::emit_cell(Body& back, const std::vector<int64_t>& column
       const auto to = rdx + rcx * each + v * lanes() * each;
       if (!one) to_cell(p_.back_in.size() + k);
       if (o.fold != Fold::none) return fold_to_slot(value, o.fold, to, count);
-      if (v < paired) {
+      if (v < paired && !lane.flag) {
         const Xmm first = vec(sums_ + v / 2 * 2);  // the expression has read it
         if (v % 2 == 0) return vmovaps(first, value);
         compute({.op = LaneOp::pack, .imm = static_cast<int32_t>(o.dtype)}, first, first, value, first);

@@ -7,6 +7,7 @@
 #include "kernels/jit/pool/average/channel_first.hpp"
 #include "kernels/jit/pool/average/channel_last.hpp"
 #include "kernels/jit/pool/average/plane.hpp"
+#include "kernels/jit/pool/backward/average_period.hpp"
 #include "kernels/jit/pool/backward/channel_first.hpp"
 #include "kernels/jit/pool/backward/channel_last.hpp"
 #include "kernels/jit/pool/backward/far_maximum.hpp"
@@ -47,7 +48,8 @@ const char* refuse_folds_of(const PoolPlan& plan, const Problem& p, const Target
   if (!plan.has_folds()) return nullptr;
   if (const char* reason = PoolFolds::refuse(p)) return reason;
   const bool takes = WindowPool::fits(p, target) || PlanePeriodPool::fits(p, target) || PeriodPool::fits(p) ||
-                     AverageLastPool::fits(p) || AveragePlanePool::fits(p) || AverageFirstPool::fits(p);
+                     AveragePeriodPool::fits(p, target) || AverageLastPool::fits(p) || AveragePlanePool::fits(p) ||
+                     AverageFirstPool::fits(p);
   return takes ? nullptr : "nothing folds what windows like these make";
 }
 
@@ -76,6 +78,7 @@ Result<Run> make_pool_backward(const Problem& problem, const Target& target) {
   if (FarMaximumPool::fits(problem, target)) return run_of<FarMaximumPool>(problem, target);
   if (PlanePeriodPool::fits(problem, target)) return run_of<PlanePeriodPool>(problem, target);
   if (PeriodPool::fits(problem)) return run_of<PeriodPool>(problem, target);
+  if (AveragePeriodPool::fits(problem, target)) return run_of<AveragePeriodPool>(problem, target);
   if (AverageLastPool::fits(problem)) return run_of<AverageLastPool>(problem, target);
   if (AveragePlanePool::fits(problem)) return run_of<AveragePlanePool>(problem, target);
   if (AverageFirstPool::fits(problem)) return run_of<AverageFirstPool>(problem, target);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <memory>
 
 #include "kernels/jit/pool/backward/period_kernel.hpp"
 #include "kernels/jit/pool/folds.hpp"
@@ -25,9 +24,6 @@ class PeriodPool {
   Status operator()(const RunArgs& args) const;
 
  private:
-  struct Row {
-    std::shared_ptr<const PeriodKernel> plain, streaming, search;  // search: of windows alone, stores nothing
-  };
   int64_t reach() const { return p_.reach(1); }
   void run(const RunArgs& args, const PeriodKernel& kernel, int64_t plane, int64_t period, std::byte* kept) const;
 
@@ -36,7 +32,7 @@ class PeriodPool {
   int64_t row_bytes_;  // of a row of windows
   ThreadScratch kept_;
   PoolFolds folds_;
-  std::vector<Row> rows_;
+  PeriodRows<PeriodKernel> rows_;
 };
 
 }  // namespace partita::jit

@@ -4,7 +4,6 @@
 #include "kernels/jit/pool/backward/period_kernel.hpp"
 
 #include <algorithm>
-#include <tuple>
 
 #include "kernels/jit/pool/channel_groups.hpp"
 #include "src/base/dtype.hpp"
@@ -18,40 +17,8 @@ using Xbyak::Xmm;
 
 }  // namespace
 
-bool has_periods(const PoolPlan& p) {
-  constexpr int64_t kMostTaps = 36;
-  const PoolGeometry& g = p.g;
-  return p.maximum && g.kernel[0] == 1 && g.strides[0] == 1 && g.pads_begin[0] == 0 && g.src[0] == g.dst[0] &&
-         g.kernel[1] * g.kernel[2] <= kMostTaps;
-}
-
-int64_t periods_of(const PoolPlan& p, int axis) {
-  return (p.g.src[axis] + p.g.pads_begin[axis] + p.g.strides[axis] - 1) / p.g.strides[axis];
-}
-
-PeriodPart period_part(const PoolPlan& p, int axis, int64_t period) {
-  const PoolGeometry& g = p.g;
-  const auto taps = [&](int64_t window) {
-    const auto valid = g.taps(axis, window);
-    return valid.begin < valid.end ? std::pair{valid.begin, valid.end} : std::pair{int64_t{0}, int64_t{0}};
-  };
-  const auto exists = [&](int64_t window) {
-    return window >= 0 && window < g.dst[axis] && taps(window) != std::pair{int64_t{0}, int64_t{0}};
-  };
-  PeriodPart part;
-  if (exists(period)) std::tie(part.first_tap, part.end_tap) = taps(period);
-  const int64_t start = period * g.strides[axis] - g.pads_begin[axis];
-  part.first_cell = std::clamp<int64_t>(-start, 0, g.strides[axis]);
-  part.end_cell = std::clamp<int64_t>(g.src[axis] - start, part.first_cell, g.strides[axis]);
-  while (part.first_back < p.reach(axis) && !exists(period - part.first_back)) ++part.first_back;
-  part.end_back = part.first_back;
-  while (part.end_back < p.reach(axis) && exists(period - part.end_back)) ++part.end_back;
-  return part;
-}
-
 size_t PeriodKernel::streams_of(const PoolPlan& p) {
-  return static_cast<size_t>(p.g.kernel[1]) + p.front_in.size() +
-         static_cast<size_t>(p.g.strides[1]) * (p.back_in.size() + p.out.size()) + static_cast<size_t>(p.reach(1));
+  return static_cast<size_t>(p.g.kernel[1] + p.reach(1)) + period_streams(p);
 }
 
 int64_t PeriodKernel::window_bytes(const PoolPlan& p, Isa isa) {

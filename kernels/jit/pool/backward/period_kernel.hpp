@@ -4,26 +4,10 @@
 // once, and then the cells of its period, which no later window reads, are complete and stored.
 #pragma once
 
-#include <vector>
-
+#include "kernels/jit/pool/backward/period_rows.hpp"
 #include "kernels/jit/pool/code.hpp"
 
 namespace partita::jit {
-
-/// What exists of a period along one axis.
-struct PeriodPart {
-  int64_t first_tap = 0, end_tap = 0;    ///< of its window inside the source; empty: there is no such window
-  int64_t first_cell = 0, end_cell = 0;  ///< of its cells
-  int64_t first_back = 0, end_back = 0;  ///< windows so many periods before
-  bool window() const { return first_tap < end_tap; }
-  bool cells() const { return first_cell < end_cell; }
-  friend bool operator==(const PeriodPart&, const PeriodPart&) = default;
-};
-
-/// A maximum over planes, whose windows have few enough taps to be spelled out.
-bool has_periods(const PoolPlan& plan);
-int64_t periods_of(const PoolPlan& plan, int axis);
-PeriodPart period_part(const PoolPlan& plan, int axis, int64_t period);
 
 struct PeriodCall {
   /// Addresses at column 0: rows of taps of the source; operands of front; for each row of the period's cells those of

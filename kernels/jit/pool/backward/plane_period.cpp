@@ -24,7 +24,8 @@ constexpr size_t kMostStreams = 64;
 bool PlanePeriodPool::fits(const Problem& problem, const Target& target, const AssumedWindows& assumed) {
   const PoolPlan p(problem, assumed);
   const PoolGeometry& g = p.g;
-  if (!has_periods(p) || p.channel_last || PlanePeriodKernel::streams_of(p, target.isa) > kMostStreams) return false;
+  if (!p.maximum || !has_periods(p) || p.channel_last || PlanePeriodKernel::streams_of(p, target.isa) > kMostStreams)
+    return false;
   if (g.strides[2] > PlanePeriodKernel::kMostStride || g.strides[1] > PlanePeriodKernel::kMostStride ||
       g.dst[2] < kLeastWidth)
     return false;

@@ -5,7 +5,8 @@
 #pragma once
 
 #include "kernels/jit/pool/backward/choices.hpp"
-#include "kernels/jit/pool/backward/period_kernel.hpp"
+#include "kernels/jit/pool/backward/period_rows.hpp"
+#include "kernels/jit/pool/code.hpp"
 #include "kernels/jit/pool/held_folds.hpp"
 
 namespace partita::jit {
