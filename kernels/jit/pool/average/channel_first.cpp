@@ -215,7 +215,7 @@ void AverageFirstKernel::emit_sums_of(Body& front, int vectors, int last) {
         add(rdx, slot(front_slot(k)));
       }
       if (o.x == 0) return load(dst, o.dtype, Walk::same, rdx, count(v));
-      fetch_line(rdx + rcx * each + at, Fetching::near());
+      if (o.begins_line(at, lanes())) fetch_line(rdx + rcx * each + at, Fetching::near());
       load(dst, o.dtype, Walk::next, rdx + rcx * each + at, count(v));
     };
     hooks.store = [&](Xmm value, const Lane& lane) {
