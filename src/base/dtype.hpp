@@ -13,7 +13,7 @@ namespace partita {
 
 /// Bits of one element; 4 for s4 and u4; 0 for undef.
 int bits_of(Dtype dtype);
-/// Bytes of one element; 0 for s4 and u4, of which two share a byte, and for undef.
+/// Bytes of one element; 0 for s4 and u4, of which two share a byte (see bits_of and bytes_for), and for undef.
 int element_bytes(Dtype dtype);
 /// Bytes that hold `elements` elements.
 size_t bytes_for(Dtype dtype, int64_t elements);

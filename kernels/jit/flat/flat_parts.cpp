@@ -112,7 +112,7 @@ void fetch_later_rows(RowShape& shape) {
   constexpr int64_t kLongest = 2048;  // bytes
   std::vector<Fetching> later;
   for (const RowOperand& o : shape.in) {
-    const int64_t bytes = shape.length * element_bytes(o.dtype);
+    const int64_t bytes = shape.length * bits_of(o.dtype) / 8;
     later.push_back(bytes <= kLongest && o.row_bytes > bytes ? later_rows(o, shape.length) : Fetching{});
   }
   if (std::ranges::none_of(later, [](const Fetching& f) { return static_cast<bool>(f); })) return;
@@ -127,7 +127,7 @@ void fetch_later_rows(RowShape& shape) {
 
 Fetching later_rows(const RowOperand& o, int64_t length) {
   constexpr int64_t kFetched = 1024, kMostRows = 8;  // bytes, and rows they are of
-  const int64_t bytes = length * element_bytes(o.dtype);
+  const int64_t bytes = length * bits_of(o.dtype) / 8;
   if (!o.steps || o.numbers || bytes == 0 || o.row_bytes == 0 || o.row_bytes > INT32_MAX / kMostRows) return {};
   return Fetching::near(static_cast<int>(o.row_bytes * std::clamp(kFetched / bytes, int64_t{1}, kMostRows)));
 }
@@ -152,7 +152,7 @@ Problem with_long_calls(Problem loop) {
     int64_t most = 0;
     for (const auto* side : {&loop.in, &loop.out})
       for (const TensorDesc& desc : *side)
-        most = std::max(most, desc.dims[axis] * desc.strides[axis] * element_bytes(desc.dtype));
+        most = std::max(most, desc.dims[axis] * desc.strides[axis] * bits_of(desc.dtype) / 8);
     return most;
   };
   int longest = last;
@@ -197,7 +197,7 @@ int FlatPart::last_axis() const {
 RowShape FlatPart::shape(int axis) const {
   RowShape shape{.length = length, .fetching = Fetching::near()};
   const auto operand = [&](const TensorDesc& desc, bool steps) {
-    return RowOperand{desc.dtype, steps, desc.strides[axis] * element_bytes(desc.dtype)};
+    return RowOperand{desc.dtype, steps, desc.strides[axis] * bits_of(desc.dtype) / 8};
   };
   for (size_t k = 0; k < in.size(); ++k) {
     shape.in.push_back(operand(in[k], in_steps[k]));
@@ -222,7 +222,7 @@ void FlatPart::fetch_in_turns(const Lanes& lanes, RowShape& shape) const {
     bool moves = in_steps[k] && !numbers[k];
     for (int d = 0; d < rows.size(); ++d) moves = moves && (rows[d] == 1 || in[k].strides[d] != 0);
     if (!moves) continue;
-    bytes += elements(rows) * length * element_bytes(in[k].dtype);
+    bytes += elements(rows) * length * bits_of(in[k].dtype) / 8;
     streams.push_back(&shape.in[k]);
   }
   if (streams.size() > kMostStreams || !leaves_the_caches(bytes)) return;

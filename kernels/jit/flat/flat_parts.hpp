@@ -57,7 +57,7 @@ inline const std::byte* moved(const void* address, int64_t bytes) {
 inline const std::byte* row_address(const void* base, const TensorDesc& desc, const Dims& at) {
   int64_t element = desc.offset;
   for (int d = 0; d < at.size(); ++d) element += at[d] * desc.strides[d];
-  return moved(base, element * element_bytes(desc.dtype));
+  return moved(base, element * bits_of(desc.dtype) / 8);
 }
 
 /// Coordinates of the first element of row `at`, for index operations.

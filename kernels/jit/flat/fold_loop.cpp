@@ -98,7 +98,7 @@ class FoldLoop {
   }
 
   static void fetch_rows(RowOperand& o, int64_t length) {
-    const int64_t bytes = std::max<int64_t>(1, length * element_bytes(o.dtype));
+    const int64_t bytes = std::max<int64_t>(1, length * bits_of(o.dtype) / 8);
     const bool far = o.row_bytes >= std::max(kFarRows, 2 * bytes);  // rows behind each other are one stream
     if (far && !o.fetching) o.fetching = later_rows(o, length);
   }
@@ -164,7 +164,7 @@ class FoldLoop {
   }
 
   static const void* behind(const void* row, const TensorDesc& desc, int axis, int64_t rows) {
-    return moved(row, rows * desc.strides[axis] * element_bytes(desc.dtype));
+    return moved(row, rows * desc.strides[axis] * bits_of(desc.dtype) / 8);
   }
 
   /// The number of the fold that output `port` is; -1: it is stored.

@@ -175,7 +175,7 @@ void RowEmitter::emit_elements(Body& body) {
 /// each of the vectors that a line has.
 int RowEmitter::vectors_together() const {
   const bool narrow = std::ranges::any_of(shape_.in, [&](const RowOperand& o) {
-    return o.fetching.how == Fetching::How::in_turns && lanes() * element_bytes(o.dtype) < kCacheLine;
+    return o.fetching.how == Fetching::How::in_turns && lanes() * bits_of(o.dtype) / 8 < kCacheLine;
   });
   return narrow && shape_.vectors == 1 ? 2 : 1;
 }
@@ -211,7 +211,7 @@ void RowEmitter::load_operand(Xmm dst, int k, int count) {
 
 /// What lies some way behind the vector at `from`.
 void RowEmitter::fetch(const RowOperand& o, const RegExp& from, int count) {
-  if (passed_ * lanes() * element_bytes(o.dtype) % kCacheLine != 0) return;
+  if (passed_ * lanes() * bits_of(o.dtype) / 8 % kCacheLine != 0) return;
   fetch_line(from, o.fetching);
   if (o.fetching.how != Fetching::How::in_turns && count == lanes()) fetch_line(from, shape_.fetching);
 }

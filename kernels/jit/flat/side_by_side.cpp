@@ -12,7 +12,7 @@
 namespace partita::jit {
 namespace {
 
-int64_t vector_bytes(Isa isa, Dtype dtype) { return int64_t{lanes_of(isa)} * element_bytes(dtype); }
+int64_t vector_bytes(Isa isa, Dtype dtype) { return int64_t{lanes_of(isa)} * bits_of(dtype) / 8; }
 
 ExprOp op_of(Fold fold) {
   switch (fold) {

@@ -45,7 +45,7 @@ void OperandCode::emit_next_turn() {
 void OperandCode::emit_source(const SourceRows& rows, Xbyak::Zmm to, int vector, int count, int weights,
                               Xbyak::Zmm moment) {
   if (rows.count == 0) vpxord(to, to, to);
-  const int bytes = lanes() * element_bytes(rows.dtype), behind = vector * bytes;
+  const int bytes = lanes() * bits_of(rows.dtype) / 8, behind = vector * bytes;
   for (size_t r = 0; r < rows.count; ++r) {
     const Xbyak::Zmm row = r == 0 ? to : moment, weight(weights + static_cast<int>(r));
     if (r + rows.fetched_rows >= rows.count && begins_line(behind, bytes))
@@ -76,7 +76,7 @@ void OperandCode::store_operand(const Xbyak::Xmm& value, const Lane& store, int 
 }
 
 Xbyak::RegExp OperandCode::address(size_t k, int vector) const {
-  return register_of(k) + (operand(k).steps ? vector * lanes() * element_bytes(operand(k).dtype) : 0);
+  return register_of(k) + (operand(k).steps ? vector * lanes() * bits_of(operand(k).dtype) / 8 : 0);
 }
 
 Lanes numbered_back(const Problem& p, std::span<const int> in) {

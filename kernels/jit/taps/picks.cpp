@@ -102,7 +102,7 @@ PickedResults::PickedResults(const Problem& p, PlaneWalk walk, Fold fold, const 
   shape.in = operands(back_tensors_);
   shape.out = operands(out_);
   const TensorDesc& source = p.in[static_cast<size_t>(source_port_)];
-  const bool from_memory = leaves_the_caches(elements(source.dims) * element_bytes(source.dtype));
+  const bool from_memory = leaves_the_caches(elements(source.dims) * bits_of(source.dtype) / 8);
   if (from_memory && !reads_streams_alone()) shape.rows.fetching = Fetching::in_turns();
   plain_ = std::make_unique<const PicksKernel>(back, shape);
   if (!exceeds_cache(p)) return;
