@@ -35,7 +35,7 @@ const void* PoolCode::emit_all(const Problem& problem, int taken, const std::fun
 }
 
 const void* PoolCode::emit_all(const std::function<void()>& steps) {
-  enter_frame(kept_vectors_at());
+  enter_frame(kept_vectors_at() + kept_vectors_ * static_cast<int>(vector_bytes()));
   steps();
   leave_frame();
   emit_constants();

@@ -47,10 +47,18 @@ bool joins_rows(const PoolPlan& p, Isa isa) {
   return piece < least && WindowKernel::joins(isa, p) && rows_follow(isa, p.out, p.g.src[2], p.g.src[1], false);
 }
 
-bool fits_along_x(const PoolPlan& p, Isa isa, bool large) {
+/// Past the caches, those that are stored in lines wherever rows begin; else 0.
+int64_t rows_in_lines(const PoolPlan& p, const Problem& problem, const Target& target) {
+  if (!exceeds_cache(problem) || !WindowHalvesKernel::fits(p, problem, target.isa)) return 0;
+  return WindowHalvesKernel::rows_together(p);
+}
+
+bool fits_along_x(const PoolPlan& p, const Problem& problem, const Target& target) {
   if (p.g.dst[2] * WindowKernel::inner_of(p) < kLeastElements || p.g.kernel[2] > kMostInterleaved) return false;
   // Rows that cannot be streamed go through tiles, which can.
-  if (large && p.streamed_piece() == 0 && !joins_rows(p, isa)) return false;
+  if (exceeds_cache(problem) && p.streamed_piece() == 0 && !joins_rows(p, target.isa) &&
+      rows_in_lines(p, problem, target) == 0)
+    return false;
   const auto fits = [&](int k) { return joined(p, p.in[static_cast<size_t>(k)]); };
   return (!p.maximum || fits(0)) && std::ranges::all_of(p.front_in, fits) && std::ranges::all_of(p.back_in, fits) &&
          std::ranges::all_of(p.out,
@@ -65,7 +73,7 @@ bool WindowPool::fits(const Problem& problem, const Target& target) {
   if (!covers_once(p) || p.tap_rows() * g.kernel[2] > kMostTaps || WindowKernel::streams_of(p) > kMostStreams)
     return false;
   if (p.indices >= 0 && !p.fits_indices()) return false;
-  if (!folds_fit(p) || (WindowKernel::along_x(p) && !fits_along_x(p, target.isa, exceeds_cache(problem)))) return false;
+  if (!folds_fit(p) || (WindowKernel::along_x(p) && !fits_along_x(p, problem, target))) return false;
   // Cells of a window are reached by immediate numbers.
   const auto near = [&](const PoolOperand& o) { return std::abs(o.x) * g.kernel[2] < INT32_MAX / 2; };
   return std::ranges::all_of(p.in, near) && std::ranges::all_of(p.out, near);
@@ -89,13 +97,16 @@ WindowPool::WindowPool(const Problem& problem, const Target& target)
       (*made)(c);
     };
   };
-  kernel_ = kernel({});
+  rows_together_ = rows_in_lines(p_, problem, target);
+  const bool lines = rows_together_ > 0;
+  kernel_ = kernel({.lines = lines});
   if (!exceeds_cache(problem)) return;
   element_bytes_ = element_bytes(p_.out[0].dtype);
   together_ = JoinedStores::together(target.isa, element_bytes_);
   joined_ = WindowKernel::along_x(p_) && joins_rows(p_, target.isa);
-  const int piece = WindowKernel::along_x(p_) ? p_.streamed_piece() : p_.streams_cells(target.isa) ? kCacheLine : 0;
-  const WindowStores stores{.piece = joined_ ? 0 : piece, .joined = joined_};
+  const bool whole = lines || (!WindowKernel::along_x(p_) && p_.streams_cells(target.isa));
+  const int piece = whole ? kCacheLine : WindowKernel::along_x(p_) ? p_.streamed_piece() : 0;
+  const WindowStores stores{.piece = joined_ ? 0 : piece, .joined = joined_, .lines = lines};
   if (joined_ || piece > 0) streaming_ = kernel(stores);
 }
 
@@ -110,7 +121,8 @@ void WindowPool::run_all(const RunArgs& args, std::atomic<int64_t>* found) const
   const bool streaming = streaming_ && outputs_aligned(args);
   const int64_t together = WindowKernel::along_x(p_) ? g.dst[1] : 1;
   // What is folded of a plane is one number.
-  const int64_t unit = folds_.any() ? together : 1, units = g.batch * planes() * g.dst[0] * g.dst[1] / unit;
+  const int64_t unit = folds_.any() ? together : std::max<int64_t>(1, rows_together_),
+                units = g.batch * planes() * g.dst[0] * g.dst[1] / unit;
   const auto part = [&](int64_t begin, int64_t end, int number) {
     const PoolFolds::Part folds(folds_, args, number);
     std::array<int32_t, kMostLanes> counts{};
@@ -158,19 +170,20 @@ void WindowPool::run(const RunArgs& args, bool streaming, const Place& at, int32
   each_row([&](int64_t z, int64_t y) {
     for (size_t o = 0; o < p_.out.size(); ++o) addresses[count++] = p_.out[o].at(args.out[o], at.n, at.c, z, y, 0);
   });
-  WindowCall call{addresses.data(), WindowKernel::along_x(p_) ? at.rows : g.dst[2], counts};
+  const int64_t rows = at.rows / std::max<int64_t>(1, rows_together_);
+  WindowCall call{addresses.data(), WindowKernel::along_x(p_) ? rows : g.dst[2], counts};
   if (!joined_ || !streaming) return kernel(call);
   std::array<void*, JoinedStores::kMostOutputs> out;
   for (size_t o = 0; o < p_.out.size(); ++o)
     out[o] = const_cast<std::byte*>(p_.out[o].at(args.out[o], at.n, at.c, at.z * g.strides[0], at.y * g.strides[1], 0));
-  const JoinedCall rows({out.data(), p_.out.size()}, element_bytes_, together_, at.rows * g.strides[1] * g.src[2]);
+  const JoinedCall calls({out.data(), p_.out.size()}, element_bytes_, together_, at.rows * g.strides[1] * g.src[2]);
   for (size_t o = 0; o < p_.out.size(); ++o) {
-    const JoinedPlace& place = rows.places()[o];
+    const JoinedPlace& place = calls.places()[o];
     for (std::byte* address : {place.current, place.next, place.rest}) addresses[count++] = address;
   }
-  call.pending = rows.pending();
+  call.pending = calls.pending();
   kernel(call);
-  rows.finish();
+  calls.finish();
 }
 
 }  // namespace partita::jit

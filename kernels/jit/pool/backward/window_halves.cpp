@@ -47,19 +47,22 @@ WindowHalvesKernel::WindowHalvesKernel(const PoolPlan& plan, const Problem& prob
     : PoolCode(Isa::avx512, plan),
       streaming_(stores.piece > 0),
       along_x_(WindowKernel::along_x(plan)),
+      rows_together_(stores.lines ? rows_together(plan) : 0),
       results_(choices_of(plan, problem).value()) {
   if (stores.piece > 0 && stores.piece < kCacheLine) stream_in_pieces(stores.piece);
   if (streaming_) fetch_by(WindowKernel::fetching(p_));
-  const auto add = [&](const PoolOperand& o, bool cells) {
+  const auto add = [&](const PoolOperand& o, bool cells, int64_t rows = 1) {
     const int axis = along_x_ ? 1 : 2;
-    add_stream((along_x_ ? o.y : o.x) * (cells ? p_.g.strides[axis] : 1));
+    add_stream((along_x_ ? o.y : o.x) * (cells ? p_.g.strides[axis] : 1) * rows);
   };
+  const int64_t rows = std::max<int64_t>(1, rows_together_);
   for (int64_t r = 0; r < p_.tap_rows(); ++r) add(p_.in[0], true);
   add(p_.in[static_cast<size_t>(p_.front_in[0])], false);
   for (int64_t r = 0; r < p_.tap_rows(); ++r)
-    for (int k : p_.back_in) add(p_.in[static_cast<size_t>(k)], true);
+    for (int k : p_.back_in) add(p_.in[static_cast<size_t>(k)], true, rows);
   for (int64_t r = 0; r < p_.tap_rows(); ++r)
-    for (const PoolOperand& o : p_.out) add(o, true);
+    for (const PoolOperand& o : p_.out) add(o, true, rows);
+  keep_vectors(static_cast<int>(2 * kept_windows()));
   entry_ = reinterpret_cast<void (*)(const WindowCall*)>(reinterpret_cast<uintptr_t>(emit_all([&] { emit_steps(); })));
 }
 
@@ -70,6 +73,7 @@ void WindowHalvesKernel::emit_steps() {
   vmovdqu16(kNan, words(0x7fff));
   Xbyak::Label step;
   mov(r8, ptr[rdi + offsetof(WindowCall, steps)]);
+  if (rows_together_ > 0) return emit_steps_of_lines();
   align(16);
   L(step);
   emit_channel_groups(*this, along_x_ ? p_.g.dst[2] : p_.g.channels, 1, kWords, [&](int, int count) {
@@ -80,8 +84,8 @@ void WindowHalvesKernel::emit_steps() {
     for (int64_t cell = 0; p_.has_folds() && cell < width(); ++cell) vpxord(kept(cell), kept(cell), kept(cell));
     for (int64_t row = 0; row < p_.tap_rows(); ++row)
       for (int64_t cell = 0; cell < width(); ++cell)
-        if (const int cells = cells_of(count, cell); cells > 0) emit_cells(row, cell, cells);
-    if (p_.has_folds()) add_folds(count);
+        if (const int cells = cells_of(count, cell); cells > 0) emit_cells(row_of_cells(row, cell, cells));
+    if (p_.has_folds()) along_x_ ? add_folds_along_x(count) : add_folds(count);
   });
   advance_streams();
   dec(r8);
@@ -194,58 +198,73 @@ void WindowHalvesKernel::spread() {
 }
 
 /// Along x vector `cell` of a row of cells, else the cell of that number in the windows' row.
-void WindowHalvesKernel::emit_cells(int64_t row, int64_t cell, int count) {
+WindowHalvesKernel::Cells WindowHalvesKernel::row_of_cells(int64_t row, int64_t cell, int count) const {
+  const int number = spreads() ? static_cast<int>(cell) : 0;
+  Cells cells{spreads() ? Zmm(kWinners + number) : kWinner,
+              spreads() ? Zmm(kGradients + number) : kGradient,
+              kept(cell),
+              {},
+              row,
+              cell,
+              count};
+  for (int64_t l = 0; l < kWords; ++l)
+    cells.taps.push_back(static_cast<int32_t>(tap_number(row, along_x_ ? (cell * kWords + l) % width() : cell)));
+  return cells;
+}
+
+void WindowHalvesKernel::emit_cells(const Cells& cells) {
   for (size_t k = 0; k < p_.out.size(); ++k) {
-    if (k == 0 || results_[k] != results_[k - 1]) choose(results_[k], row, cell, count);
+    if (k == 0 || results_[k] != results_[k - 1]) choose(results_[k], cells);
     if (p_.out[k].fold != Fold::none) {
-      vpord(kept(cell), kept(cell), kNext);  // of a window's cells one alone is not zero
+      vpord(cells.kept, cells.kept, kNext);  // of a window's cells one alone is not zero
       continue;
     }
-    mov(rdx, slot(out_stream(row, k)));
-    store_words(kNext, cells_at(p_.out[k], cell), count, streaming_ && (along_x_ || count == kWords));
+    mov(rdx, slot(out_stream(cells.row, k)));
+    const bool whole = along_x_ || cells.count == kWords;
+    store_words(kNext, cells_at(p_.out[k], cells.number), cells.count, streaming_ && whole);
   }
 }
 
 /// kNext = the gradients of the cells that are winners and fulfil the condition.
-void WindowHalvesKernel::choose(const PoolChoice& condition, int64_t row, int64_t cell, int count) {
-  std::vector<int32_t> taps;
-  for (int64_t l = 0; l < kWords; ++l)
-    taps.push_back(static_cast<int32_t>(tap_number(row, along_x_ ? (cell * kWords + l) % width() : cell)));
-  const int c = static_cast<int>(cell);
-  vpcmpeqw(kChosen, spreads() ? Zmm(kWinners + c) : kWinner, words(taps));
+void WindowHalvesKernel::choose(const PoolChoice& condition, const Cells& cells) {
+  vpcmpeqw(kChosen, cells.winners, words(cells.taps));
   const Xbyak::Opmask before = kChosen;
   for (int operand : condition) {
     const auto number = std::ranges::find(p_.back_in, operand) - p_.back_in.begin();
-    mov(rdx, slot(back_stream(row, static_cast<size_t>(number))));
+    mov(rdx, slot(back_stream(cells.row, static_cast<size_t>(number))));
     const PoolOperand& o = p_.in[static_cast<size_t>(operand)];
-    const RegExp at = cells_at(o, cell);
+    const RegExp at = cells_at(o, cells.number);
     if (operand != 0) fetch(at, WindowKernel::fetched_behind(p_, o));  // the source has been read already
-    load_words(kNext, at, 0, count);
+    load_words(kNext, at, 0, cells.count);
     find_positive(kChosen | before, kNext, kMinusOne, kInfinity);
   }
-  vmovdqu16(kNext | kChosen | T_z, spreads() ? Zmm(kGradients + c) : kGradient);
+  vmovdqu16(kNext | kChosen | T_z, cells.gradients);
 }
 
 Zmm WindowHalvesKernel::kept(int64_t cell) const { return Zmm(kKept + (spreads() ? static_cast<int>(cell) : 0)); }
 
+RegExp WindowHalvesKernel::fold_slot() {
+  const auto folded = std::ranges::find_if(p_.out, [](const PoolOperand& o) { return o.fold != Fold::none; });
+  mov(rdx, slot(out_stream(0, static_cast<size_t>(folded - p_.out.begin()))));
+  return rdx;
+}
+
 void WindowHalvesKernel::add_folds(int count) {
-  const auto k = static_cast<size_t>(
-      std::ranges::find_if(p_.out, [](const PoolOperand& o) { return o.fold != Fold::none; }) - p_.out.begin());
-  mov(rdx, slot(out_stream(0, k)));
-  if (!along_x_) {
-    for (int half = 0; half * lanes() < count; ++half) {
-      widen_words(kNext, kept(0), half);
-      fold_to_slot(kNext, Fold::sum, rdx + rcx * 4 + half * vector_bytes(), lanes());
-    }
-    return;
+  const RegExp at = fold_slot() + rcx * 4;
+  for (int half = 0; half * lanes() < count; ++half) {
+    widen_words(kNext, kept(0), half);
+    fold_to_slot(kNext, Fold::sum, at + half * vector_bytes(), lanes());
   }
+}
+
+void WindowHalvesKernel::add_folds_along_x(int count) {
   vpxord(kLargest, kLargest, kLargest);
   for (int64_t cell = 0; cell < width(); ++cell)
     for (int half = 0; half * lanes() < cells_of(count, cell); ++half) {
       widen_words(kNext, kept(cell), half);
       vaddps(kLargest, kLargest, kNext);
     }
-  fold_to_slot(kLargest, Fold::sum, rdx, lanes());
+  fold_to_slot(kLargest, Fold::sum, fold_slot(), lanes());
 }
 
 /// Half of the elements as f32.

@@ -4,6 +4,7 @@
 // a window's only winner got, once a window. AVX-512 alone.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "kernels/jit/pool/backward/choices.hpp"
@@ -11,14 +12,33 @@
 
 namespace partita::jit {
 
+/// A line of cells: of each its window's place among those that are kept, row by row in whole vectors.
+struct WindowLine {
+  std::vector<int32_t> windows, taps;  ///< taps as in the first slice
+  int64_t first = 0, second = -1;      ///< vectors of what is kept; -1: one is enough
+};
+
 class WindowHalvesKernel : private PoolCode {
  public:
   static bool fits(const PoolPlan& plan, const Problem& problem, Isa isa);
   /// Only where it fits. Throws Xbyak::Error where there is no memory for code.
   WindowHalvesKernel(const PoolPlan& plan, const Problem& problem, const WindowStores& stores);
   void operator()(const WindowCall& call) const { entry_(&call); }
+  /// Channel-first: rows of windows whose rows of cells, following each other, are whole cache lines where one alone is
+  /// none. Past the caches a kernel steps over so many at once. 0: it stores row by row.
+  static int64_t rows_together(const PoolPlan& plan);
 
  private:
+  /// A vector of cells: what it holds, and where.
+  struct Cells {
+    Xbyak::Zmm winners, gradients;  ///< of each cell's window
+    Xbyak::Zmm kept;                ///< what they get, where it is folded
+    std::vector<int32_t> taps;      ///< that each cell is
+    int64_t row, number;            ///< of the streams, and of the vector behind the place of each (or of the cell)
+    int count;
+  };
+  void emit_steps_of_lines();
+  void emit_line(const WindowLine& line, int64_t number);
   void emit_steps();
   void find_winners(int count);
   void search(int count, bool has_nan);
@@ -26,9 +46,13 @@ class WindowHalvesKernel : private PoolCode {
   void pick_tap(int64_t tap);
   void load_gradients(int count);
   void spread();
-  void emit_cells(int64_t row, int64_t cell, int count);
-  void choose(const PoolChoice& condition, int64_t row, int64_t cell, int count);
+  Cells row_of_cells(int64_t row, int64_t cell, int count) const;
+  void emit_cells(const Cells& cells);
+  void choose(const PoolChoice& condition, const Cells& cells);
   void add_folds(int count);
+  void add_folds_along_x(int count);
+  /// Of the result that is folded, from rdx on.
+  Xbyak::RegExp fold_slot();
   void widen_words(const Xbyak::Zmm& to, const Xbyak::Zmm& from, int half);
   Xbyak::RegExp cells_at(const PoolOperand& o, int64_t cell) const;
   int cells_of(int count, int64_t cell) const;
@@ -45,7 +69,11 @@ class WindowHalvesKernel : private PoolCode {
     return back_stream(p_.tap_rows(), 0) + static_cast<size_t>(row) * p_.out.size() + k;
   }
 
+  int64_t groups() const { return (p_.g.dst[2] + kWords - 1) / kWords; }  ///< vectors of windows of a row
+  int64_t kept_windows() const { return rows_together_ * groups(); }
+
   bool streaming_, along_x_;
+  int64_t rows_together_;  // of windows that are stored in lines; 0: rows are stored alone
   std::vector<PoolChoice> results_;
   void (*entry_)(const WindowCall*) = nullptr;
 };

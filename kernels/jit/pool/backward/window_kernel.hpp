@@ -21,10 +21,11 @@ struct WindowCall {
   int64_t pending = 0;        ///< where rows are joined: elements before the first one that share its vector
 };
 
-/// How results go past the caches: in pieces of so many bytes (0: they do not), or rows joined.
+/// How results go past the caches: in pieces of so many bytes (0: they do not), or rows joined. `lines`: some rows of
+/// windows at once make whole cache lines (WindowHalvesKernel alone).
 struct WindowStores {
   int piece = 0;
-  bool joined = false;
+  bool joined = false, lines = false;
 };
 
 /// Channel-last: a row of windows, vectors of channels. Channel-first and with few channels: rows of windows, vectors
