@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "kernels/jit/pool/backward/window_halves.hpp"
 #include "kernels/jit/pool/folds.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
@@ -212,6 +213,31 @@ TEST(pool_folds, threads_change_no_byte) {
         ASSERT_EQ(byte_difference(run(row, f.problem(), f.in(), threads), expected), "") << threads << " threads";
     }
   });
+}
+
+/// Maxima of 16 bits whose rows of cells are stored line by line (WindowHalvesKernel), past the caches.
+TEST(pool_folds, of_rows_that_share_lines) {
+  if (machine_isa() != Isa::avx512 || !generates_code()) GTEST_SKIP() << "needs AVX-512";
+  const Kernel& row = *generated_row(StepKind::max_pool_backward, Isa::avx512);
+  int in_lines = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    Random random(seed);
+    const Dtype dtype = random.pick({Dtype::bf16, Dtype::f16});
+    WindowSizes s{2, 16, {8, 56}, {2, 2}, {2, 2}, {1, 1}, {0, 0}};
+    if (random.coin()) s = {2, 16, {4, 12, 40}, {2, 3, 2}, {2, 3, 2}, {1, 1, 1}, {0, 0, 0}};
+    Problem plain = maximum_gradient(dtype, s, false);
+    plain.result_bytes = int64_t{1} << 40;  // a part of something that leaves the caches
+    const Folded f(plain, random.coin(), random);
+    SCOPED_TRACE(str("seed ", seed, ": ", text_of(f.problem())));
+    const jit::PoolPlan plan(f.problem());
+    in_lines += jit::WindowHalvesKernel::fits(plan, f.problem(), Isa::avx512) &&
+                jit::WindowHalvesKernel::rows_together(plan) > 0;
+    f.expect_agreement(row);
+    const auto expected = run(row, f.problem(), f.in(), 1);
+    for (const int threads : {2, 3, 8})
+      ASSERT_EQ(byte_difference(run(row, f.problem(), f.in(), threads), expected), "") << threads << " threads";
+  }
+  EXPECT_GT(in_lines, 10);
 }
 
 /// Along other axes than those of the cells; in another type; with a gap between channels of a step with one channel.

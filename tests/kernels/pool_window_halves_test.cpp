@@ -47,17 +47,12 @@ class Tensor {
   std::vector<Line> lines_;
 };
 
-/// One row of windows: a plane's, or with channels last.
-Problem random_gradient(Random& random, bool channel_last) {
-  const Dtype dtype = random.pick({Dtype::bf16, Dtype::f16});
-  const int64_t channels = channel_last ? random.pick<int64_t>({8, 13, 31, 32, 33, 64, 70}) : 1;
-  const int64_t rows = random.whole(1, 3), width = random.whole(1, 4), windows = random.whole(8, 80);
-  Problem p = maximum_gradient(
-      dtype, {1, channels, {rows, windows * width}, {rows, width}, {rows, width}, {1, 1}, {0, 0}}, channel_last);
+/// Behind the gradient, zeros where the source or another operand is not positive; a second result.
+Problem with_choices(Problem p, Random& random) {
   p.ports_in = 2;
   p.ports_out = 1;
   ExprBuilder back(p.back);
-  auto value = back.apply(ExprOp::cast, back.skeleton(), 0, 0, static_cast<int32_t>(dtype));
+  auto value = back.apply(ExprOp::cast, back.skeleton(), 0, 0, static_cast<int32_t>(p.in[0].dtype));
   const auto where_positive = [&](int operand) {
     const auto zero = back.constant(0);
     value = back.select(back.gt(back.load(operand), zero), value, zero);
@@ -73,6 +68,15 @@ Problem random_gradient(Random& random, bool channel_last) {
     back.store(1, value);
   }
   return p;
+}
+
+/// One row of windows: a plane's, or with channels last.
+Problem random_gradient(Random& random, bool channel_last) {
+  const Dtype dtype = random.pick({Dtype::bf16, Dtype::f16});
+  const int64_t channels = channel_last ? random.pick<int64_t>({8, 13, 31, 32, 33, 64, 70}) : 1;
+  const int64_t rows = random.whole(1, 3), width = random.whole(1, 4), windows = random.whole(8, 80);
+  const WindowSizes sizes{1, channels, {rows, windows * width}, {rows, width}, {rows, width}, {1, 1}, {0, 0}};
+  return with_choices(maximum_gradient(dtype, sizes, channel_last), random);
 }
 
 /// Runs a kernel over the problem's only row of windows.
@@ -113,7 +117,55 @@ TEST(pool_window_halves, have_the_bytes_of_the_kernel_that_computes) {
     if (channel_last && plan.streams_cells(Isa::avx512)) pieces.push_back(64);
     for (const int bytes : pieces)
       ASSERT_EQ(results_of(jit::WindowHalvesKernel(plan, p, {.piece = bytes}), p, in), expected) << bytes;
+    if (jit::WindowHalvesKernel::rows_together(plan) != 1) continue;
+    ASSERT_EQ(results_of(jit::WindowHalvesKernel(plan, p, {.piece = 64, .lines = true}), p, in), expected);
   }
+}
+
+/// Of planes or volumes: rows of cells that are no whole cache lines, some of which make some.
+TEST(pool_window_halves, rows_that_share_lines_have_the_bytes_of_rows_alone) {
+  if (machine_isa() != Isa::avx512 || !generates_code()) GTEST_SKIP() << "needs AVX-512";
+  const Kernel& row = *generated_row(StepKind::pool_backward, Isa::avx512);
+  int taken = 0;
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    Random random(seed);
+    const Dtype dtype = random.pick({Dtype::bf16, Dtype::f16});
+    WindowSizes sizes{random.whole(1, 2), random.whole(1, 3), {}, {}, {}, {}, {}};
+    const auto add = [&](int64_t kernel, int64_t windows) {
+      sizes.kernel.push_back(kernel);
+      sizes.strides.push_back(kernel);
+      sizes.dilations.push_back(1);
+      sizes.pads.push_back(0);
+      sizes.spatial.push_back(kernel * windows);
+    };
+    if (random.coin()) add(random.whole(1, 3), random.whole(1, 3));
+    add(random.whole(1, 3), random.pick<int64_t>({2, 4, 8, 6, 3}));
+    add(random.whole(1, 4), random.pick<int64_t>({8, 10, 12, 14, 20, 28, 33, 36, 56}));
+    Problem p = with_choices(maximum_gradient(dtype, sizes, false), random);
+    SCOPED_TRACE(str("seed ", seed, ": ", text_of(p)));
+    taken += jit::WindowHalvesKernel::rows_together(jit::PoolPlan(p)) > 0;
+    std::vector<Buffer> in;
+    for (const TensorDesc& desc : p.in) in.push_back(random_buffer(desc, random));
+    const auto alone = run_kernel(row, p, in, 2);
+    p.result_bytes = int64_t{1} << 40;  // a part of something that leaves the caches
+    for (const int threads : {1, 2, 3}) ASSERT_EQ(byte_difference(run_kernel(row, p, in, threads), alone), "");
+  }
+  EXPECT_GT(taken, 50);
+}
+
+TEST(pool_window_halves, rows_that_cannot_share_lines_do_not) {
+  const auto together = [](const WindowSizes& sizes, bool channel_last = false) {
+    return jit::WindowHalvesKernel::rows_together(jit::PoolPlan(maximum_gradient(Dtype::bf16, sizes, channel_last)));
+  };
+  EXPECT_EQ(together({1, 2, {56, 56}, {2, 2}, {2, 2}, {1, 1}, {0, 0}}), 2) << "two rows of windows, seven lines";
+  EXPECT_EQ(together({1, 2, {4, 56, 56}, {2, 2, 2}, {2, 2, 2}, {1, 1, 1}, {0, 0, 0}}), 2);
+  EXPECT_EQ(together({1, 2, {6, 112}, {2, 2}, {2, 2}, {1, 1}, {0, 0}}), 1);
+  EXPECT_EQ(together({1, 2, {64, 64}, {2, 2}, {2, 2}, {1, 1}, {0, 0}}), 0) << "whole lines already";
+  EXPECT_EQ(together({1, 2, {54, 56}, {2, 2}, {2, 2}, {1, 1}, {0, 0}}), 0) << "a row of windows is left over";
+  EXPECT_EQ(together({1, 4, {56, 56}, {2, 2}, {2, 2}, {1, 1}, {0, 0}}, true), 0);
+  Problem apart = maximum_gradient(Dtype::bf16, {1, 2, {56, 56}, {2, 2}, {2, 2}, {1, 1}, {0, 0}}, false);
+  apart.out[0].strides[2] += 8;  // gaps between rows
+  EXPECT_EQ(jit::WindowHalvesKernel::rows_together(jit::PoolPlan(apart)), 0);
 }
 
 TEST(pool_window_halves, what_is_computed_with_does_not_fit) {
