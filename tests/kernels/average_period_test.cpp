@@ -106,6 +106,21 @@ TEST(average_period, large_results_have_the_bits_of_stores_through_the_caches) {
   });
 }
 
+/// Small ones, as parts of something that leaves the caches: so these stores are tested on any machine.
+TEST(average_period, parts_of_large_results_have_the_bits_of_stores_through_the_caches) {
+  if (!has_avx512()) GTEST_SKIP() << "generated for AVX-512 alone";
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    PoolCase pool = random_average(random);
+    pool.channels = random.pick<int64_t>({16, 32, 64, 96});
+    Problem p = pool_problem(pool);
+    if (random.coin()) add_and_store_twice(p);
+    p.result_bytes = int64_t{1} << 40;
+    SCOPED_TRACE(str("seed ", seed, ": ", text_of(p)));
+    expect_same_bits(Isa::avx512, p);
+  }
+}
+
 TEST(average_period, leaves_others_alone) {
   PoolCase pool{.op = OpKind::AvgPoolBackward, .channel_last = true, .channels = 16};
   const auto fits = [&](const PoolCase& c, const Target& target = kTarget) {

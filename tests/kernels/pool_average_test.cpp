@@ -48,6 +48,20 @@ TEST(pool_average, large_results_have_the_bits_of_stores_through_the_caches) {
   });
 }
 
+/// Small ones, as parts of something that leaves the caches: so these stores are tested on any machine.
+TEST(pool_average, parts_of_large_results_have_the_bits_of_stores_through_the_caches) {
+  for (const Isa isa : generated_isas())
+    for (uint64_t seed = 1; seed <= 60; ++seed) {
+      Random random(seed);
+      const Dtype dtype = random.pick({Dtype::f32, Dtype::bf16, Dtype::f16});
+      Problem p = large_average(0, dtype, random.coin(), random);
+      if (random.coin()) add_and_store_twice(p);
+      p.result_bytes = int64_t{1} << 40;
+      SCOPED_TRACE(str("seed ", seed, ": ", text_of(p)));
+      expect_same_bits(isa, p);
+    }
+}
+
 /// What the gradient of a global average is where planes lie apart: one number a plane, in rows of any length.
 TEST(pool_average, large_repeated_values_have_the_bits_of_stores_through_the_caches) {
   expect_same_bits_of_seeds(8, [](Random& random, Dtype dtype, int64_t bytes) {
