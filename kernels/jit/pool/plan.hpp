@@ -84,6 +84,10 @@ struct PoolPlan {
 
   /// Whether nothing is done with what the pooling gives but to store it.
   bool stores_alone() const;
+  /// Whether there is one result, of floats of 16 bits: of two vectors a whole cache line can be made.
+  bool has_one_narrow_result() const {
+    return out.size() == 1 && out[0].fold == Fold::none && (out[0].dtype == Dtype::bf16 || out[0].dtype == Dtype::f16);
+  }
   bool has_folds() const { return folds_of(out) > 0; }
   int64_t rows() const { return g.src[0] * g.src[1]; }  ///< of cells, in a plane
   /// Cells between a window's first and last one, both counted.

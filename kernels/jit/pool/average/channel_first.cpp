@@ -49,8 +49,7 @@ int64_t AverageFirstKernel::sums_bytes(Isa isa, const AveragePlan& p) {
 }
 
 bool AverageFirstKernel::packs(Isa isa, const AveragePlan& p) {
-  return isa == Isa::avx512 && p.stores_alone() && p.out[0].fold == Fold::none &&
-         (p.out[0].dtype == Dtype::bf16 || p.out[0].dtype == Dtype::f16);
+  return isa == Isa::avx512 && p.stores_alone() && p.has_one_narrow_result();
 }
 
 AverageFirstKernel::AverageFirstKernel(Isa isa, const AveragePlan& plan, const Problem& problem,

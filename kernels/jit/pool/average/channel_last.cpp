@@ -164,9 +164,8 @@ void AverageLastKernel::emit_cells(Body& front, Body& back) {
 /// Whether two vectors of results are stored at once, as one conversion and a whole cache line.
 bool AverageLastKernel::packs() const {
   const PoolOperand& o = p_.out[0];
-  const bool narrow = o.dtype == Dtype::bf16 || o.dtype == Dtype::f16;
   const bool whole_lines = !streaming_ || on_lines({o.offset, o.n, o.z, o.y, o.x});
-  return wide() && narrow && p_.out.size() == 1 && o.fold == Fold::none && whole_lines;
+  return wide() && p_.has_one_narrow_result() && whole_lines;
 }
 
 /// Whether there is code of its own for two rows of cells that have one row of windows each for themselves.

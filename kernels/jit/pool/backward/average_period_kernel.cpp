@@ -24,12 +24,6 @@ using Xbyak::Zmm;
 constexpr int64_t kMostRows = 3, kMostCells = 16;  ///< of a period
 constexpr int64_t kMostReach = 2;
 
-/// Whole cache lines are put together from two vectors, wherever they go.
-bool packs(const PoolPlan& p) {
-  const PoolOperand& o = p.out[0];
-  return p.out.size() == 1 && o.fold == Fold::none && (o.dtype == Dtype::bf16 || o.dtype == Dtype::f16);
-}
-
 }  // namespace
 
 bool AveragePeriodKernel::fits(const PoolPlan& p) {
@@ -53,7 +47,7 @@ int64_t AveragePeriodKernel::window_bytes(const PoolPlan& p) {
 
 AveragePeriodKernel::AveragePeriodKernel(const PoolPlan& plan, const Problem& problem, const PeriodPart& rows,
                                          bool streaming)
-    : PoolCode(Isa::avx512, plan), rows_(rows), streaming_(streaming), packs_(packs(plan)) {
+    : PoolCode(Isa::avx512, plan), rows_(rows), streaming_(streaming), packs_(plan.has_one_narrow_result()) {
   // Loads alone keep too little under way.
   if (streaming_ && !reads_streams_alone()) fetch_by(Fetching::in_turns());
   add_streams();

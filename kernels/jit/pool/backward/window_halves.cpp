@@ -18,11 +18,6 @@ using Xbyak::RegExp;
 using Xbyak::Zmm;
 
 constexpr int64_t kMostTaps = 64, kMostWidth = 4;
-/// Vectors: of the search the best tap, a tap, the least one, and for a moment a number; then what it finds, constants,
-/// the source cells of a row, and winners and gradients of each vector of cells.
-const Zmm kLargest(0), kNext(1), kLeast(2), kNumber(3), kWinner(4), kGradient(5), kSigns(6), kMinusOne(7), kInfinity(8),
-    kNan(9);
-constexpr int kCells = 12, kWinners = 16, kGradients = 20, kKept = 24;
 const Xbyak::Opmask kChosen = Xbyak::util::k3;
 
 }  // namespace

@@ -4,19 +4,12 @@
 // a window's only winner got, once a window. AVX-512 alone.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "kernels/jit/pool/backward/choices.hpp"
 #include "kernels/jit/pool/backward/window_kernel.hpp"
 
 namespace partita::jit {
-
-/// A line of cells: of each its window's place among those that are kept, row by row in whole vectors.
-struct WindowLine {
-  std::vector<int32_t> windows, taps;  ///< taps as in the first slice
-  int64_t first = 0, second = -1;      ///< vectors of what is kept; -1: one is enough
-};
 
 class WindowHalvesKernel : private PoolCode {
  public:
@@ -37,8 +30,14 @@ class WindowHalvesKernel : private PoolCode {
     int64_t row, number;            ///< of the streams, and of the vector behind the place of each (or of the cell)
     int count;
   };
+  /// A line of cells: of each its window's place among those that are kept, row by row in whole vectors.
+  struct Line {
+    std::vector<int32_t> windows, taps;  ///< taps as in the first slice
+    int64_t first = 0, second = -1;      ///< vectors of what is kept; -1: one is enough
+  };
+  static std::vector<Line> lines_of(const PoolPlan& plan, int64_t rows);
   void emit_steps_of_lines();
-  void emit_line(const WindowLine& line, int64_t number);
+  void emit_line(const Line& line, int64_t number);
   void emit_steps();
   void find_winners(int count);
   void search(int count, bool has_nan);
@@ -69,8 +68,15 @@ class WindowHalvesKernel : private PoolCode {
     return back_stream(p_.tap_rows(), 0) + static_cast<size_t>(row) * p_.out.size() + k;
   }
 
-  int64_t groups() const { return (p_.g.dst[2] + kWords - 1) / kWords; }  ///< vectors of windows of a row
-  int64_t kept_windows() const { return rows_together_ * groups(); }
+  /// Vectors of windows of a row.
+  static int64_t groups(const PoolPlan& plan) { return (plan.g.dst[2] + kWords - 1) / kWords; }
+  int64_t kept_windows() const { return rows_together_ * groups(p_); }
+
+  /// Registers: of the search the best tap, a tap, the least one, and for a moment a number; then what it finds, and
+  /// constants; the source cells of a row, winners and gradients of each vector of cells, and what these get.
+  static inline const Xbyak::Zmm kLargest{0}, kNext{1}, kLeast{2}, kNumber{3}, kWinner{4}, kGradient{5}, kSigns{6},
+      kMinusOne{7}, kInfinity{8}, kNan{9};
+  static constexpr int kCells = 12, kWinners = 16, kGradients = 20, kKept = 24;
 
   bool streaming_, along_x_;
   int64_t rows_together_;  // of windows that are stored in lines; 0: rows are stored alone

@@ -16,21 +16,19 @@ namespace {
 
 using Xbyak::Zmm;
 
-constexpr int64_t kWords = kCacheLine / 2;
 constexpr int64_t kMostKept = 16, kMostLines = 64;
-/// Registers that the search needs no longer, as where rows are stored alone.
-const Zmm kNext(1), kNumber(3), kWinner(4), kGradient(5), kWinners(16), kGradients(20), kKept(24), kSum(25),
-    kUpperSum(26);
+const Zmm kSum(25), kUpperSum(26);
 
-std::vector<WindowLine> lines_of(const PoolPlan& p, int64_t rows) {
+}  // namespace
+
+std::vector<WindowHalvesKernel::Line> WindowHalvesKernel::lines_of(const PoolPlan& p, int64_t rows) {
   const PoolGeometry& g = p.g;
-  const int64_t groups = (g.dst[2] + kWords - 1) / kWords;
-  std::vector<WindowLine> lines;
+  std::vector<Line> lines;
   for (int64_t begin = 0; begin < rows * g.kernel[1] * g.src[2]; begin += kWords) {
-    WindowLine& line = lines.emplace_back();
+    Line& line = lines.emplace_back();
     for (int64_t cell = begin; cell < begin + kWords; ++cell) {
       const int64_t y = cell / g.src[2], x = cell % g.src[2];
-      const int64_t place = y / g.kernel[1] * groups * kWords + x / g.kernel[2];
+      const int64_t place = y / g.kernel[1] * groups(p) * kWords + x / g.kernel[2];
       line.windows.push_back(static_cast<int32_t>(place));
       line.taps.push_back(static_cast<int32_t>(y % g.kernel[1] * g.kernel[2] + x % g.kernel[2]));
     }
@@ -40,8 +38,6 @@ std::vector<WindowLine> lines_of(const PoolPlan& p, int64_t rows) {
   }
   return lines;
 }
-
-}  // namespace
 
 int64_t WindowHalvesKernel::rows_together(const PoolPlan& p) {
   const PoolGeometry& g = p.g;
@@ -53,10 +49,9 @@ int64_t WindowHalvesKernel::rows_together(const PoolPlan& p) {
   for (const PoolOperand& o : p.out)
     if (o.fold == Fold::none && !on_lines({o.offset, o.n, o.c, o.z})) return 0;
   const int64_t rows = kCacheLine / std::gcd(row * g.kernel[1], int64_t{kCacheLine});
-  if (g.dst[1] % rows != 0 || rows * ((g.dst[2] + kWords - 1) / kWords) > kMostKept ||
-      rows * g.kernel[1] * row > kMostLines * kCacheLine)
+  if (g.dst[1] % rows != 0 || rows * groups(p) > kMostKept || rows * g.kernel[1] * row > kMostLines * kCacheLine)
     return 0;
-  const auto near = [](const WindowLine& line) {
+  const auto near = [](const Line& line) {
     return std::ranges::all_of(
         line.windows, [&](int32_t window) { return window / kWords == line.first || window / kWords == line.second; });
   };
@@ -65,7 +60,7 @@ int64_t WindowHalvesKernel::rows_together(const PoolPlan& p) {
 
 void WindowHalvesKernel::emit_steps_of_lines() {
   const size_t windows_end = gradient_stream() + 1;
-  const auto row_bytes = static_cast<int>(groups() * kCacheLine);
+  const auto row_bytes = static_cast<int>(groups(p_) * kCacheLine);
   Xbyak::Label step, row;
   align(16);
   L(step);
@@ -87,7 +82,7 @@ void WindowHalvesKernel::emit_steps_of_lines() {
   xor_(r9d, r9d);
   if (p_.has_folds())
     for (const Zmm& sum : {kSum, kUpperSum}) vpxord(sum, sum, sum);
-  const std::vector<WindowLine> lines = lines_of(p_, rows_together_);
+  const std::vector<Line> lines = lines_of(p_, rows_together_);
   for (size_t line = 0; line < lines.size(); ++line) emit_line(lines[line], static_cast<int64_t>(line));
   if (p_.has_folds()) {
     vaddps(kSum, kSum, kUpperSum);
@@ -99,7 +94,7 @@ void WindowHalvesKernel::emit_steps_of_lines() {
 }
 
 /// Of all slices: their cells have the same windows.
-void WindowHalvesKernel::emit_line(const WindowLine& line, int64_t number) {
+void WindowHalvesKernel::emit_line(const Line& line, int64_t number) {
   std::vector<int32_t> places;
   for (const int32_t window : line.windows)
     places.push_back(window % kWords + (window / kWords == line.first ? 0 : kWords));
@@ -110,18 +105,19 @@ void WindowHalvesKernel::emit_line(const WindowLine& line, int64_t number) {
     vmovdqu16(to, at(line.first));
     vpermt2w(to, kNumber, at(line.second));
   };
-  pick(kWinners, 0);
-  pick(kGradients, kept_windows());
-  if (p_.has_folds()) vpxord(kKept, kKept, kKept);
+  const Zmm winners(kWinners), gradients(kGradients), got(kKept);
+  pick(winners, 0);
+  pick(gradients, kept_windows());
+  if (p_.has_folds()) vpxord(got, got, got);
   for (int64_t slice = 0; slice < p_.g.kernel[0]; ++slice) {
-    Cells cells{kWinners, kGradients, kKept, line.taps, slice * p_.g.kernel[1], number, kWords};
+    Cells cells{winners, gradients, got, line.taps, slice * p_.g.kernel[1], number, kWords};
     for (int32_t& tap : cells.taps) tap += static_cast<int32_t>(tap_number(cells.row, 0));
     emit_cells(cells);
   }
   if (!p_.has_folds()) return;
   for (const int half : {0, 1}) {
     const Zmm& sum = half == 0 ? kSum : kUpperSum;
-    widen_words(kNext, kKept, half);
+    widen_words(kNext, got, half);
     vaddps(sum, sum, kNext);
   }
 }
