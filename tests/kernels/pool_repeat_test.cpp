@@ -8,7 +8,9 @@
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"
 #include "tests/support/kernel_run.hpp"
+#include "tests/support/large_results.hpp"
 #include "tests/support/pool_case.hpp"
+#include "tests/support/pool_expressions.hpp"
 
 namespace partita::test {
 namespace {
@@ -90,6 +92,38 @@ TEST(pool_repeat, what_is_in_front_is_computed_once_a_window) {
   }
 }
 
+/// Zeros where elements of other tensors are not positive.
+Problem with_choices(Problem p, Random& random) {
+  const Dtype dtype = p.out[0].dtype;
+  p.ports_in = static_cast<int>(p.in.size());
+  p.ports_out = 1;
+  ExprBuilder back(p.back);
+  auto value = back.apply(ExprOp::cast, back.skeleton(), 0, 0, static_cast<int32_t>(dtype));
+  for (int64_t k = random.whole(1, 2); k > 0; --k) {
+    p.in.push_back(dense_desc(dtype, p.out[0].dims));
+    const auto zero = back.constant(0);
+    value = back.select(back.gt(back.load(static_cast<int>(p.in.size()) - 1), zero), value, zero);
+  }
+  back.store(0, value);
+  return p;
+}
+
+TEST(pool_repeat, what_is_behind_may_choose) {
+  if (!has_avx512()) GTEST_SKIP() << "generated for AVX-512 alone";
+  int taken = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    Random random(seed);
+    Problem p = with_choices(repeated_windows(any_type(random), random), random);
+    if (random.coin()) p.result_bytes = int64_t{1} << 40;  // a part of something that leaves the caches
+    SCOPED_TRACE(str("seed ", seed, ": ", text_of(p)));
+    taken += jit::RepeatPool::fits(p, kTarget);
+    expect_interpreted(p, random, Isa::avx512);
+    expect_same_bits(Isa::avx512, p);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(taken, 100);
+}
+
 TEST(pool_repeat, leaves_others_alone) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Random random(seed);
@@ -107,6 +141,12 @@ TEST(pool_repeat, leaves_others_alone) {
     stored.ports_in = static_cast<int>(stored.in.size());
     stored.ports_out = 1;
     EXPECT_FALSE(jit::RepeatPool::fits(stored, kTarget)) << "an epilogue, seed " << random.seed();
+    Problem transposed = with_choices(p, random);
+    transposed.in.back().strides[1] += 1;
+    EXPECT_FALSE(jit::RepeatPool::fits(transposed, kTarget)) << "what chooses has gaps, seed " << random.seed();
+    Problem wider = with_choices(p, random);
+    wider.in.back().dtype = dtype == Dtype::f32 ? Dtype::bf16 : Dtype::f32;
+    EXPECT_FALSE(jit::RepeatPool::fits(wider, kTarget)) << "what chooses is of another type, seed " << random.seed();
   }
 }
 

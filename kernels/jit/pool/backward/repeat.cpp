@@ -45,6 +45,19 @@ int64_t unit_windows(const PoolGeometry& g, Dtype dtype) {
   return least * std::min(units, all_windows(g) / least);
 }
 
+/// Whether nothing is computed behind: results are the gradients, or zero where elements of their type are not
+/// positive.
+bool chooses(const PoolPlan& p, const Problem& problem) {
+  if (p.stores_alone()) return true;
+  if (p.out.size() != 1) return false;
+  const auto is_like_result = [&](int k) {
+    const TensorDesc& in = problem.in[static_cast<size_t>(k)];
+    return in.dtype == p.out[0].dtype && in.dims == problem.out[0].dims && is_dense(in.dims, in.strides);
+  };
+  const bool of_one_type = problem.in[static_cast<size_t>(front_port(problem.step))].dtype == p.out[0].dtype;
+  return of_one_type && std::ranges::all_of(p.back_in, is_like_result) && choices_of(p, problem).has_value();
+}
+
 }  // namespace
 
 bool RepeatPool::fits(const Problem& problem, const Target& target) {
@@ -52,7 +65,7 @@ bool RepeatPool::fits(const Problem& problem, const Target& target) {
   const PoolGeometry& g = p.g;
   if (target.isa != Isa::avx512 || p.maximum || p.channel_last || p.has_folds()) return false;
   // One number for a whole plane is as fast elsewhere.
-  if (!g.tiles_source() || g.covers_all() || !p.same_along_x || !p.same_along_rows || !p.stores_alone())
+  if (!g.tiles_source() || g.covers_all() || !p.same_along_x || !p.same_along_rows || !chooses(p, problem))
     return false;
   const Dtype dtype = p.out[0].dtype;
   if (dtype != Dtype::f32 && dtype != Dtype::bf16 && dtype != Dtype::f16) return false;
@@ -60,7 +73,7 @@ bool RepeatPool::fits(const Problem& problem, const Target& target) {
     const TensorDesc& in = problem.in[static_cast<size_t>(k)];
     return elements(in.dims) == all_windows(g) && is_dense(in.dims, in.strides);
   };
-  if (p.front_in.size() > kMostOperands || !std::ranges::all_of(p.front_in, in_order)) return false;
+  if (p.front_in.size() + p.back_in.size() > kMostOperands || !std::ranges::all_of(p.front_in, in_order)) return false;
   if (!is_dense(problem.out[0].dims, problem.out[0].strides)) return false;
   const int64_t windows = unit_windows(g, dtype);
   if (windows == 0 || windows > RepeatKernel::kMostWindows ||
@@ -106,6 +119,8 @@ void RepeatPool::run(const RunArgs& args, const RepeatKernel& kernel, int64_t fi
   };
   for (int k : p_.front_in) add(p_.in[static_cast<size_t>(k)], args.in[static_cast<size_t>(k)], first);
   add(p_.out[0], args.out[0], first * elements(p_.g.kernel));
+  for (int k : p_.back_in)
+    add(p_.in[static_cast<size_t>(k)], args.in[static_cast<size_t>(k)], first * elements(p_.g.kernel));
   kernel({addresses.data(), units});
 }
 

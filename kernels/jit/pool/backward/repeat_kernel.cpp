@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code of repeated gradients: rdi call, r8 units left, r9 the unit's first cell, r10 its gradients and r11 those of the
 // next unit, rax and rdx for a moment; the stack holds the operands' places and both units' gradients. Vectors: two
-// gradients, what is picked and what for, then the numbers that are held. Between cells the next gradients are read, so
-// that memory always has both to do.
+// gradients, what is picked and what for, the numbers that are held, then what chooses. Between cells the next
+// gradients are read, so that memory always has both to do.
 #include "kernels/jit/pool/backward/repeat_kernel.hpp"
 
 #include <algorithm>
@@ -20,7 +20,8 @@ namespace {
 using Xbyak::Xmm;
 using Xbyak::Zmm;
 
-constexpr int kGradient = 0, kPicked = 2, kHeld = 4;  ///< vector registers
+constexpr int kGradient = 0, kPicked = 2;  ///< vector registers
+constexpr int kChosenBy = 3;
 constexpr size_t kMostHeld = 8;
 
 }  // namespace
@@ -55,7 +56,8 @@ RepeatKernel::RepeatKernel(const PoolPlan& plan, const Problem& problem, const R
     : PoolCode(Isa::avx512, plan),
       unit_(unit),
       bytes_(element_bytes(plan.out[0].dtype)),
-      together_(together(plan.out[0].dtype)) {
+      together_(together(plan.out[0].dtype)),
+      choice_(choices_of(plan, problem).value()[0]) {
   for (int64_t begin = 0; begin < std::ssize(unit_.cells); begin += together_)
     picks_.push_back(picked(unit_.cells, begin, together_).value());
   std::vector<std::vector<int32_t>> reads;
@@ -63,15 +65,20 @@ RepeatKernel::RepeatKernel(const PoolPlan& plan, const Problem& problem, const R
   held_ = most_used(reads, kMostHeld);
   if (unit_.streaming) fetch_by(Fetching::in_turns());
   for (int k : p_.front_in) add_stream(unit_.windows * element_bytes(p_.in[static_cast<size_t>(k)].dtype));
-  add_stream(std::ssize(unit_.cells) * bytes_);
+  for (size_t k = 0; k <= p_.back_in.size(); ++k) add_stream(std::ssize(unit_.cells) * bytes_);
   keep_vectors(static_cast<int>(2 * kept_vectors()));
   entry_ = reinterpret_cast<void (*)(const RepeatCall*)>(reinterpret_cast<uintptr_t>(
-      emit_all(problem, kHeld + static_cast<int>(held_.size()), [this](Body& front, Body&) { emit_units(front); })));
+      emit_all(problem, kHeld + static_cast<int>(held_.size()) + (choice_.empty() ? 0 : kChosenBy),
+               [this](Body& front, Body&) { emit_units(front); })));
 }
 
 void RepeatKernel::emit_units(Body& front) {
-  const size_t result = p_.front_in.size();
+  const size_t result = result_stream();
   for (size_t k = 0; k < held_.size(); ++k) vmovups(Zmm(kHeld + static_cast<int>(k)), address_of(held_[k]));
+  if (!choice_.empty()) {
+    broadcast_bits(chosen_by(1), bytes_ == 2 ? -1 : 0);
+    if (bytes_ == 2) vmovdqu16(chosen_by(2), words(counted_infinity()));
+  }
   mov(r8, ptr[rdi + offsetof(RepeatCall, steps)]);
   mov(r9, slot(result));
   lea(r10, ptr[kept_vector(0)]);
@@ -90,6 +97,7 @@ void RepeatKernel::emit_units(Body& front) {
     emit_cells(v);
   }
   add(r9, static_cast<int>(std::ssize(unit_.cells) * bytes_));
+  advance_streams(result + 1, result + 1 + p_.back_in.size());
   xchg(r10, r11);
   dec(r8);
   jnz(unit, T_NEAR);
@@ -127,8 +135,32 @@ void RepeatKernel::emit_cells(int64_t number) {
   pick(cells, picks_[static_cast<size_t>(number)]);
   const int64_t begin = number * together_;
   const auto count = static_cast<int>(std::min(std::ssize(unit_.cells) - begin, together_));
-  const Xbyak::RegExp at = r9 + static_cast<int>(begin * bytes_);
+  const auto behind = static_cast<int>(begin * bytes_);
+  const Xbyak::RegExp at = r9 + behind;
+  choose(cells, behind, count);
   bytes_ == 2 ? store_words(cells, at, count, unit_.streaming) : store_bytes(cells, 4, at, count, unit_.streaming);
+}
+
+/// Zeros where an operand that chooses is not positive.
+void RepeatKernel::choose(const Zmm& cells, int behind, int count) {
+  const Xbyak::Opmask chosen = k3;
+  const Zmm elements = chosen_by(0);
+  for (size_t c = 0; c < choice_.size(); ++c) {
+    const auto stream = std::ranges::find(p_.back_in, choice_[c]) - p_.back_in.begin();
+    mov(rdx, slot(result_stream() + 1 + static_cast<size_t>(stream)));
+    const Xbyak::RegExp at = rdx + behind;
+    fetch(at);
+    if (bytes_ == 2) {
+      load_words(elements, at, 0, count);
+      find_positive(c == 0 ? chosen : chosen | k3, elements, chosen_by(1), chosen_by(2));
+    } else {
+      constexpr uint8_t kGreater = 30;  // false for NaN
+      load_bytes(elements, 4, at, count);
+      vcmpps(c == 0 ? chosen : chosen | k3, elements, chosen_by(1), kGreater);
+    }
+  }
+  if (choice_.empty()) return;
+  bytes_ == 2 ? vmovdqu16(cells | chosen | T_z, cells) : vmovaps(cells | chosen | T_z, cells);
 }
 
 Xbyak::Address RepeatKernel::address_of(const std::vector<int32_t>& numbers) {

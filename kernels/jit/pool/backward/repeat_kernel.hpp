@@ -5,12 +5,13 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/jit/pool/backward/choices.hpp"
 #include "kernels/jit/pool/code.hpp"
 
 namespace partita::jit {
 
 struct RepeatCall {
-  const void* const* addresses;  ///< of the operands of front, then of the result
+  const void* const* addresses;  ///< of the operands of front, then of the result and of the operands of back
   int64_t steps;                 ///< units
 };
 
@@ -47,14 +48,21 @@ class RepeatKernel : private PoolCode {
   void load_gradient(Body& front, const Xbyak::Xmm& gradient, int64_t begin);
   void emit_cells(int64_t number);
   void pick(const Xbyak::Zmm& to, const Picked& from);
+  void choose(const Xbyak::Zmm& cells, int behind, int count);
   Xbyak::Address address_of(const std::vector<int32_t>& numbers);
   Xbyak::Address kept(int64_t window) const { return ptr[r10 + static_cast<int>(window * bytes_)]; }
   int64_t gradient_vectors() const { return (unit_.windows + together_ - 1) / together_; }
   int64_t kept_vectors() const { return gradient_vectors() + 1; }  ///< what is picked from starts at any window
+  /// Registers: a condition's elements, and what they are compared with.
+  Xbyak::Zmm chosen_by(int number) const { return Xbyak::Zmm(kHeld + static_cast<int>(held_.size()) + number); }
+  size_t result_stream() const { return p_.front_in.size(); }
+
+  static constexpr int kHeld = 4;  ///< first register of the numbers that are held
 
   RepeatUnit unit_;
   int64_t bytes_, together_;  ///< of an element; elements of a vector
   std::vector<Picked> picks_;
+  PoolChoice choice_;
   std::vector<std::vector<int32_t>> held_;  ///< what most vectors are picked by, in registers
   void (*entry_)(const RepeatCall*) = nullptr;
 };
