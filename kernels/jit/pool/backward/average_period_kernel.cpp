@@ -47,45 +47,23 @@ int64_t AveragePeriodKernel::window_bytes(const PoolPlan& p) {
 
 AveragePeriodKernel::AveragePeriodKernel(const PoolPlan& plan, const Problem& problem, const PeriodPart& rows,
                                          bool streaming)
-    : PoolCode(Isa::avx512, plan), rows_(rows), streaming_(streaming), packs_(plan.has_one_narrow_result()) {
+    : PeriodCode(Isa::avx512, plan, rows, streaming, 0), packs_(plan.has_one_narrow_result()) {
   // Loads alone keep too little under way.
   if (streaming_ && !reads_streams_alone()) fetch_by(Fetching::in_turns());
-  add_streams();
-  const int taken = kSums + static_cast<int>(p_.g.strides[1]) * kTogether;
-  entry_ = reinterpret_cast<void (*)(const AveragePeriodCall*)>(reinterpret_cast<uintptr_t>(
-      emit_all(problem, taken, [&](Body& front, Body& back) { emit_periods(front, back); })));
-}
-
-void AveragePeriodKernel::add_streams() {
-  const int64_t step = p_.g.strides[2];
-  for (int k : p_.front_in) add_stream(p_.in[static_cast<size_t>(k)].x);
-  for (int64_t r = 0; r < p_.g.strides[1]; ++r)
-    for (int k : p_.back_in) add_stream(p_.in[static_cast<size_t>(k)].x * step);
-  for (int64_t r = 0; r < p_.g.strides[1]; ++r)
-    for (const PoolOperand& o : p_.out) add_stream(o.x * step);
+  add_period_streams();
   add_stream(window_bytes(p_));
   add_stream(0);
   add_stream(sizeof(float));
+  const int taken = kSums + static_cast<int>(p_.g.strides[1]) * kTogether;
+  entry_ = reinterpret_cast<void (*)(const AveragePeriodCall*)>(
+      reinterpret_cast<uintptr_t>(emit_all(problem, taken, [&](Body& front, Body& back) { emit_row(front, back); })));
 }
 
-/// Periods that are alike are a loop.
-void AveragePeriodKernel::emit_periods(Body& front, Body& back) {
+void AveragePeriodKernel::emit_row(Body& front, Body& back) {
   broadcast_bits(vec(kZero), 0);
   if (!p_.same_along_rows) vbroadcastss(vec(kRowWeight), dword[rdi + offsetof(AveragePeriodCall, row_weight)]);
   if (p_.same_along_x) broadcast_bits(vec(kWeight), std::bit_cast<int32_t>(p_.weight));
-  const int64_t periods = periods_of(p_, 2);
-  for (int64_t period = 0, end = 0; period < periods; period = end) {
-    const PeriodPart columns = period_part(p_, 2, period);
-    for (end = period + 1; end < periods && period_part(p_, 2, end) == columns;) ++end;
-    Xbyak::Label next;
-    mov(r8, end - period);
-    align(16);
-    L(next);
-    emit_period(front, back, columns);
-    advance_streams();
-    dec(r8);
-    jnz(next, T_NEAR);
-  }
+  emit_periods([&](const PeriodPart& columns) { emit_period(front, back, columns); });
 }
 
 void AveragePeriodKernel::emit_period(Body& front, Body& back, const PeriodPart& columns) {
@@ -113,12 +91,7 @@ void AveragePeriodKernel::emit_column(Body& front, const Group& group) {
 
 void AveragePeriodKernel::load_gradient(Body& front, const Group& group, int vector) {
   const Xmm gradient = vec(kGradient);
-  emit_gradient(front, gradient, [&](Xmm dst, const PoolOperand& o, size_t k) {
-    const int each = element_bytes(o.dtype), behind = vector * lanes() * each;
-    mov(rdx, slot(k));
-    load_elements(dst, o, o.c == 0, o.c == 0 ? RegExp(rdx) : rdx + rcx * each + behind, group.count(vector),
-                  o.begins_line(behind, lanes()));
-  });
+  load_period_gradient(front, gradient, group, vector);
   if (!p_.same_along_rows)
     vfmadd213ps(gradient, vec(kRowWeight), vec(kZero));
   else if (p_.same_along_x && p_.weight == 1)
@@ -159,13 +132,7 @@ void AveragePeriodKernel::emit_cell(Body& back, const PeriodPart& columns, const
                                     int64_t column) {
   for (int v = 0; v < group.vectors; ++v) {
     BodyHooks hooks;
-    hooks.load = [&](Xmm dst, int operand) {
-      const auto k = static_cast<size_t>(std::ranges::find(p_.back_in, operand) - p_.back_in.begin());
-      const PoolOperand& o = p_.in[static_cast<size_t>(operand)];
-      mov(rdx, slot(back_stream(row, k)));
-      load_elements(dst, o, o.c == 0, cell_at(o, column, v), group.count(v),
-                    o.begins_line(v * lanes() * element_bytes(o.dtype), lanes()));
-    };
+    hooks.load = [&](Xmm dst, int operand) { load_cell(dst, operand, group, row, column, v); };
     hooks.skeleton = [&](Xmm dst) { add_columns(dst, columns, row, column, v); };
     hooks.store = [&](Xmm value, const Lane& lane) { store_cell(value, lane, group, row, column, v); };
     back.emit(hooks);
@@ -197,13 +164,6 @@ void AveragePeriodKernel::store_cell(const Xmm& value, const Lane& lane, const G
   }
   if (o.fold != Fold::none) return fold_to_slot(value, o.fold, cell_at(o, column, vector), count);
   store(value, o.dtype, lane.flag, cell_at(o, column, vector), count, streaming_ && count == lanes());
-}
-
-/// Of a cell of the period, from rdx on, which holds the place of column 0 as many periods further.
-RegExp AveragePeriodKernel::cell_at(const PoolOperand& o, int64_t column, int vector) const {
-  const RegExp at = rdx + static_cast<int>((column - p_.g.pads_begin[2]) * o.x);
-  const int each = element_bytes(o.dtype);
-  return o.c == 0 ? at : at + rcx * each + vector * lanes() * each;
 }
 
 }  // namespace partita::jit

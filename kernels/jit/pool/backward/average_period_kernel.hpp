@@ -4,8 +4,7 @@
 // windows before: so rows are read and written at the same pace all the time. AVX-512.
 #pragma once
 
-#include "kernels/jit/pool/backward/period_rows.hpp"
-#include "kernels/jit/pool/code.hpp"
+#include "kernels/jit/pool/backward/period_code.hpp"
 
 namespace partita::jit {
 
@@ -16,7 +15,7 @@ struct AveragePeriodCall {
   float row_weight;  ///< of this row of windows
 };
 
-class AveragePeriodKernel : private PoolCode {
+class AveragePeriodKernel : private PeriodCode {
  public:
   static bool fits(const PoolPlan& plan);
   /// Throws Xbyak::Error where there is no memory for code.
@@ -28,8 +27,7 @@ class AveragePeriodKernel : private PoolCode {
   static int64_t window_bytes(const PoolPlan& plan);
 
  private:
-  void add_streams();
-  void emit_periods(Body& front, Body& back);
+  void emit_row(Body& front, Body& back);
   void emit_period(Body& front, Body& back, const PeriodPart& columns);
   void emit_column(Body& front, const Group& group);
   void load_gradient(Body& front, const Group& group, int vector);
@@ -39,7 +37,6 @@ class AveragePeriodKernel : private PoolCode {
   void add_columns(const Xbyak::Xmm& sum, const PeriodPart& columns, int64_t row, int64_t column, int vector);
   void store_cell(const Xbyak::Xmm& value, const Lane& lane, const Group& group, int64_t row, int64_t column,
                   int vector);
-  Xbyak::RegExp cell_at(const PoolOperand& o, int64_t column, int vector) const;
   /// Whether the window over the period's start, or the one above it, lies over the row of cells.
   bool covers(int64_t row, int64_t back) const { return rows_.window(back) && p_.tap_of(1, row, back) >= 0; }
   bool covered(int64_t row) const { return covers(row, 0) || covers(row, 1); }
@@ -48,18 +45,10 @@ class AveragePeriodKernel : private PoolCode {
 
   enum : int { kZero, kRowWeight, kWeight, kGradient, kFirst, kSums };  ///< vector registers
   static constexpr int kTogether = 4;                                   ///< vectors of channels
-  size_t back_stream(int64_t row, size_t k) const {
-    return p_.front_in.size() + static_cast<size_t>(row) * p_.back_in.size() + k;
-  }
-  size_t out_stream(int64_t row, size_t k) const {
-    return back_stream(p_.g.strides[1], 0) + static_cast<size_t>(row) * p_.out.size() + k;
-  }
-  size_t above_stream() const { return period_streams(p_); }
+  size_t above_stream() const { return next_stream(); }
   size_t before_stream() const { return above_stream() + 1; }
   size_t weight_stream() const { return above_stream() + 2; }
 
-  PeriodPart rows_;
-  bool streaming_;
   bool packs_;  // two vectors of 16-bit elements are stored at once
   void (*entry_)(const AveragePeriodCall*) = nullptr;
 };

@@ -28,45 +28,23 @@ int64_t PeriodKernel::window_bytes(const PoolPlan& p, Isa isa) {
 
 PeriodKernel::PeriodKernel(Isa isa, const PoolPlan& plan, const Problem& problem, const PeriodPart& rows,
                            bool streaming)
-    : PoolCode(isa, plan),
-      rows_(rows),
-      streaming_(streaming),
+    : PeriodCode(isa, plan, rows, streaming, static_cast<size_t>(plan.g.kernel[1])),
       cell_by_cell_(streaming && !wide()),
       together_(wide() ? 2 : 1),
       winners_(search_registers()),
       gradients_(winners_ + together_),
       half_(window_bytes(plan, isa) / 2) {
   add_streams();
-  entry_ = reinterpret_cast<void (*)(const PeriodCall*)>(reinterpret_cast<uintptr_t>(
-      emit_all(problem, gradients_ + together_, [&](Body& front, Body& back) { emit_periods(front, back); })));
+  entry_ = reinterpret_cast<void (*)(const PeriodCall*)>(
+      reinterpret_cast<uintptr_t>(emit_all(problem, gradients_ + together_, [&](Body& front, Body& back) {
+        emit_periods([&](const PeriodPart& columns) { emit_period(front, back, columns); });
+      })));
 }
 
 void PeriodKernel::add_streams() {
-  const int64_t step = p_.g.strides[2];
-  for (int64_t r = 0; r < p_.g.kernel[1]; ++r) add_stream(p_.in[0].x * step);
-  for (int k : p_.front_in) add_stream(p_.in[static_cast<size_t>(k)].x);
-  for (int64_t r = 0; r < p_.g.strides[1]; ++r)
-    for (int k : p_.back_in) add_stream(p_.in[static_cast<size_t>(k)].x * step);
-  for (int64_t r = 0; r < p_.g.strides[1]; ++r)
-    for (const PoolOperand& o : p_.out) add_stream(o.x * step);
+  for (int64_t r = 0; r < p_.g.kernel[1]; ++r) add_stream(p_.in[0].x * p_.g.strides[2]);
+  add_period_streams();
   for (int64_t b = 0; b < p_.reach(1); ++b) add_stream(2 * half_);
-}
-
-/// Periods that are alike are a loop.
-void PeriodKernel::emit_periods(Body& front, Body& back) {
-  const int64_t periods = periods_of(p_, 2);
-  for (int64_t period = 0, end = 0; period < periods; period = end) {
-    const PeriodPart columns = period_part(p_, 2, period);
-    for (end = period + 1; end < periods && period_part(p_, 2, end) == columns;) ++end;
-    Xbyak::Label next;
-    mov(r8, end - period);
-    align(16);
-    L(next);
-    emit_period(front, back, columns);
-    advance_streams();
-    dec(r8);
-    jnz(next, T_NEAR);
-  }
 }
 
 /// What goes past the caches is stored in whole cache lines: some vectors of a cell one after the other, or all of
@@ -99,13 +77,7 @@ void PeriodKernel::emit_period(Body& front, Body& back, const PeriodPart& column
 void PeriodKernel::emit_window(Body& front, const PeriodPart& columns, const Group& group) {
   find_period_winners(columns, group);
   for (int v = 0; v < group.vectors; ++v) {
-    emit_gradient(front, vec(gradients_ + v), [&](Xmm dst, const PoolOperand& o, size_t k) {
-      const int each = element_bytes(o.dtype);
-      mov(rdx, slot(front_stream(k)));
-      const int behind = v * lanes() * each;
-      load_elements(dst, o, o.c == 0, o.c == 0 ? RegExp(rdx) : rdx + rcx * each + behind, group.count(v),
-                    o.begins_line(behind, lanes()));
-    });
+    load_period_gradient(front, vec(gradients_ + v), group, v);
     keep_window(v);
   }
 }
@@ -116,7 +88,7 @@ void PeriodKernel::find_period_winners(const PeriodPart& columns, const Group& g
   const Taps taps{rows_.first_tap, rows_.end_tap, columns.first_tap, columns.end_tap};
   find_winners(winners_, group, taps, [&](int64_t row, int64_t tap) {
     mov(rdx, slot(static_cast<size_t>(row)));
-    return place(p_.in[0], tap * p_.g.dilations[2], 0);
+    return cell_at(p_.in[0], tap * p_.g.dilations[2], 0);
   });
 }
 
@@ -131,20 +103,14 @@ void PeriodKernel::keep_window(int vector) {
 void PeriodKernel::emit_cell(Body& back, const PeriodPart& columns, const Group& group, int64_t row, int64_t column,
                              int vector) {
   BodyHooks hooks;
-  hooks.load = [&](Xmm dst, int operand) {
-    const auto k = static_cast<size_t>(std::ranges::find(p_.back_in, operand) - p_.back_in.begin());
-    const PoolOperand& o = p_.in[static_cast<size_t>(operand)];
-    mov(rdx, slot(back_stream(row, k)));
-    load_elements(dst, o, o.c == 0, place(o, column, vector), group.count(vector),
-                  o.begins_line(vector * lanes() * element_bytes(o.dtype), lanes()));
-  };
+  hooks.load = [&](Xmm dst, int operand) { load_cell(dst, operand, group, row, column, vector); };
   hooks.skeleton = [&](Xmm dst) { add_windows(dst, columns, row, column, vector); };
   hooks.store = [&](Xmm value, const Lane& lane) {
     const auto k = static_cast<size_t>(lane.imm);
     const PoolOperand& o = p_.out[k];
     mov(rdx, slot(out_stream(row, k)));
-    if (o.fold != Fold::none) return fold_to_slot(value, o.fold, place(o, column, vector), group.count(vector));
-    store(value, o.dtype, lane.flag, place(o, column, vector), group.count(vector),
+    if (o.fold != Fold::none) return fold_to_slot(value, o.fold, cell_at(o, column, vector), group.count(vector));
+    store(value, o.dtype, lane.flag, cell_at(o, column, vector), group.count(vector),
           streaming_ && group.count(vector) == lanes());
   };
   back.emit(hooks);
@@ -170,13 +136,6 @@ void PeriodKernel::add_windows(const Xmm& sum, const PeriodPart& columns, int64_
       first = false;
     }
   if (first) broadcast_bits(sum, 0);
-}
-
-/// Of a cell of the period, from rdx on, which holds the place of column 0 as many periods further.
-RegExp PeriodKernel::place(const PoolOperand& o, int64_t column, int vector) const {
-  const RegExp at = rdx + static_cast<int>((column - p_.g.pads_begin[2]) * o.x);
-  const int each = element_bytes(o.dtype);
-  return o.c == 0 ? at : at + rcx * each + vector * lanes() * each;
 }
 
 }  // namespace partita::jit

@@ -4,8 +4,7 @@
 // once, and then the cells of its period, which no later window reads, are complete and stored.
 #pragma once
 
-#include "kernels/jit/pool/backward/period_rows.hpp"
-#include "kernels/jit/pool/code.hpp"
+#include "kernels/jit/pool/backward/period_code.hpp"
 
 namespace partita::jit {
 
@@ -17,7 +16,7 @@ struct PeriodCall {
 
 /// A row of periods. What is found in a window is kept: for each channel the number of the winning tap, then for each
 /// the gradient, `window_bytes` together.
-class PeriodKernel : private PoolCode {
+class PeriodKernel : private PeriodCode {
  public:
   /// Throws Xbyak::Error where there is no memory for code.
   PeriodKernel(Isa isa, const PoolPlan& plan, const Problem& problem, const PeriodPart& rows, bool streaming);
@@ -28,25 +27,14 @@ class PeriodKernel : private PoolCode {
 
  private:
   void add_streams();
-  void emit_periods(Body& front, Body& back);
   void emit_period(Body& front, Body& back, const PeriodPart& columns);
   void emit_window(Body& front, const PeriodPart& columns, const Group& group);
   void find_period_winners(const PeriodPart& columns, const Group& group);
   void keep_window(int vector);
   void emit_cell(Body& back, const PeriodPart& columns, const Group& group, int64_t row, int64_t column, int vector);
   void add_windows(const Xbyak::Xmm& sum, const PeriodPart& columns, int64_t row, int64_t column, int vector);
-  Xbyak::RegExp place(const PoolOperand& o, int64_t column, int vector) const;
-  size_t front_stream(size_t k) const { return static_cast<size_t>(p_.g.kernel[1]) + k; }
-  size_t back_stream(int64_t row, size_t k) const {
-    return front_stream(p_.front_in.size()) + static_cast<size_t>(row) * p_.back_in.size() + k;
-  }
-  size_t out_stream(int64_t row, size_t k) const {
-    return back_stream(p_.g.strides[1], 0) + static_cast<size_t>(row) * p_.out.size() + k;
-  }
-  size_t kept_stream(int64_t back) const { return out_stream(p_.g.strides[1], 0) + static_cast<size_t>(back); }
+  size_t kept_stream(int64_t back) const { return next_stream() + static_cast<size_t>(back); }
 
-  PeriodPart rows_;
-  bool streaming_;
   bool cell_by_cell_;        // AVX2 has no registers for the windows of a whole line of channels
   int together_;             // vectors of channels
   int winners_, gradients_;  // first registers
