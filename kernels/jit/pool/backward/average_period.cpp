@@ -2,19 +2,21 @@
 // What fits the kernel of averages' periods, and the walk over rows of them.
 #include "kernels/jit/pool/backward/average_period.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "kernels/jit/flat/exceeds_cache.hpp"
 #include "kernels/jit/pool/average/plan.hpp"
-#include "kernels/jit/pool/walk.hpp"
 #include "src/base/round.hpp"
-#include "src/base/threads.hpp"
 
 namespace partita::jit {
 namespace {
 
 constexpr int64_t kLeastChannels = 8;
 constexpr size_t kMostStreams = 96;
+
+/// Of a row of gradients.
+int64_t row_bytes(const PoolPlan& p) { return aligned(p.g.dst[2] * AveragePeriodKernel::window_bytes(p)); }
 
 /// Of each row of windows.
 std::vector<float> row_weights(const PoolPlan& p) {
@@ -34,44 +36,26 @@ bool AveragePeriodPool::fits(const Problem& problem, const Target& target) {
 }
 
 AveragePeriodPool::AveragePeriodPool(const Problem& problem, const Target& target)
-    : p_(problem),
-      threads_(std::max(1, target.threads)),
-      row_weights_(row_weights(p_)),
-      column_weights_(p_.column_weights()),
-      row_bytes_(aligned(p_.g.dst[2] * AveragePeriodKernel::window_bytes(p_))),
-      sums_(threads_, row_bytes_ + p_.g.strides[1] * AveragePeriodKernel::window_bytes(p_)),
-      folds_(problem, p_, target, p_.g.batch * p_.g.src[0] * periods_of(p_, 1), sums_.bytes()),
-      rows_(p_, exceeds_cache(problem), [&](const PeriodPart& rows, bool streaming) {
-        return std::make_shared<const AveragePeriodKernel>(p_, problem, rows, streaming);
-      }) {}
+    : AveragePeriodPool(problem, PoolPlan(problem), target) {}
 
-Status AveragePeriodPool::operator()(const RunArgs& args) const {
-  const bool streaming = rows_.streams() && outputs_aligned(args);
-  const auto part = [&](int64_t begin, int64_t end, int number) {
-    const PoolFolds::Part folds(folds_, args, number);
-    std::byte* sums = sums_.share(args.scratch, number);
-    const auto search = [&](const AveragePeriodKernel& kernel, int64_t plane, int64_t period) {
-      run(args, kernel, plane, period, sums);
-    };
-    const auto store = [&](const AveragePeriodKernel& kernel, int64_t plane, int64_t period, int64_t i) {
-      folds.unit(i, [&](const RunArgs& to) { run(to, kernel, plane, period, sums); });
-    };
-    rows_.run(begin, end, streaming, search, store);
-    if (streaming) end_streaming();
-  };
-  parallel_for(p_.g.batch * p_.g.src[0] * rows_.count(), p_.g.strides[1] * p_.g.src[2] * p_.g.channels, part, threads_);
-  folds_.finish(args);
-  return {};
-}
+AveragePeriodPool::AveragePeriodPool(const Problem& problem, const PoolPlan& plan, const Target& target)
+    : PeriodWalk(problem, plan, target, row_bytes(plan) + plan.g.strides[1] * AveragePeriodKernel::window_bytes(plan),
+                 exceeds_cache(problem),
+                 [&](const PoolPlan& p, const PeriodPart& rows, bool streaming) {
+                   return std::make_shared<const AveragePeriodKernel>(p, problem, rows, streaming);
+                 }),
+      row_weights_(row_weights(plan)),
+      column_weights_(plan.column_weights()) {}
 
 void AveragePeriodPool::run(const RunArgs& args, const AveragePeriodKernel& kernel, int64_t plane, int64_t period,
-                            std::byte* sums) const {
+                            std::byte* kept) const {
+  const PoolPlan& p = plan();
   std::array<const void*, kMostStreams> addresses;
-  size_t count = place_period(p_, args, plane, period, addresses.data());
-  addresses[count++] = sums;
-  addresses[count++] = sums + row_bytes_;
+  size_t count = place_period(p, args, plane, period, addresses.data());
+  addresses[count++] = kept;
+  addresses[count++] = kept + row_bytes(p);
   addresses[count++] = column_weights_.data();
-  const auto window = static_cast<size_t>(std::min(period, p_.g.dst[1] - 1));
+  const auto window = static_cast<size_t>(std::min(period, p.g.dst[1] - 1));
   kernel({addresses.data(), row_weights_[window]});
 }
 

@@ -6,9 +6,7 @@
 #include <array>
 
 #include "kernels/jit/flat/exceeds_cache.hpp"
-#include "kernels/jit/pool/walk.hpp"
-#include "src/base/dtype.hpp"
-#include "src/base/threads.hpp"
+#include "src/base/round.hpp"
 
 namespace partita::jit {
 namespace {
@@ -16,6 +14,8 @@ namespace {
 constexpr int64_t kMostCells = 16;  ///< of a period
 constexpr int64_t kLeastChannels = 8;
 constexpr size_t kMostStreams = 96;
+
+int64_t row_bytes(const PoolPlan& p, Isa isa) { return aligned(periods_of(p, 2) * PeriodKernel::window_bytes(p, isa)); }
 
 }  // namespace
 
@@ -33,48 +33,30 @@ bool PeriodPool::fits(const Problem& problem) {
          PeriodKernel::window_bytes(p, Isa::avx512) * p.reach(2) < INT32_MAX / 2;
 }
 
-PeriodPool::PeriodPool(const Problem& problem, const Target& target)
-    : p_(problem),
-      threads_(std::max(1, target.threads)),
-      row_bytes_(aligned(periods_of(p_, 2) * PeriodKernel::window_bytes(p_, target.isa))),
-      kept_(threads_, reach() * row_bytes_),
-      folds_(problem, p_, target, p_.g.batch * p_.g.src[0] * periods_of(p_, 1), kept_.bytes()),
-      rows_(p_, exceeds_cache(problem) && p_.streams_cells(target.isa), [&](const PeriodPart& rows, bool streaming) {
-        return std::make_shared<const PeriodKernel>(target.isa, p_, problem, rows, streaming);
-      }) {}
+PeriodPool::PeriodPool(const Problem& problem, const Target& target) : PeriodPool(problem, PoolPlan(problem), target) {}
 
-Status PeriodPool::operator()(const RunArgs& args) const {
-  const bool streaming = rows_.streams() && outputs_aligned(args);
-  const auto part = [&](int64_t begin, int64_t end, int number) {
-    const PoolFolds::Part folds(folds_, args, number);
-    std::byte* kept = kept_.share(args.scratch, number);
-    const auto search = [&](const PeriodKernel& kernel, int64_t plane, int64_t period) {
-      run(args, kernel, plane, period, kept);
-    };
-    rows_.run(begin, end, streaming, search, [&](const PeriodKernel& kernel, int64_t plane, int64_t period, int64_t i) {
-      folds.unit(i, [&](const RunArgs& to) { run(to, kernel, plane, period, kept); });
-    });
-    if (streaming) end_streaming();
-  };
-  parallel_for(p_.g.batch * p_.g.src[0] * rows_.count(), p_.g.strides[1] * p_.g.src[2] * p_.g.channels, part, threads_);
-  folds_.finish(args);
-  return {};
-}
+PeriodPool::PeriodPool(const Problem& problem, const PoolPlan& plan, const Target& target)
+    : PeriodWalk(problem, plan, target, plan.reach(1) * row_bytes(plan, target.isa),
+                 exceeds_cache(problem) && plan.streams_cells(target.isa),
+                 [&](const PoolPlan& p, const PeriodPart& rows, bool streaming) {
+                   return std::make_shared<const PeriodKernel>(target.isa, p, problem, rows, streaming);
+                 }),
+      row_bytes_(row_bytes(plan, target.isa)) {}
 
-/// Rows that do not exist have some address that is never used.
 void PeriodPool::run(const RunArgs& args, const PeriodKernel& kernel, int64_t plane, int64_t period,
                      std::byte* kept) const {
-  const PoolGeometry& g = p_.g;
+  const PoolPlan& p = plan();
+  const PoolGeometry& g = p.g;
   std::array<const void*, kMostStreams> addresses;
   size_t count = 0;
   for (int64_t tap = 0; tap < g.kernel[1]; ++tap) {
     const int64_t y = period * g.strides[1] - g.pads_begin[1] + tap * g.dilations[1];
     addresses[count++] =
-        p_.in[0].at(args.in[0], plane / g.src[0], 0, plane % g.src[0], std::clamp<int64_t>(y, 0, g.src[1] - 1), 0);
+        p.in[0].at(args.in[0], plane / g.src[0], 0, plane % g.src[0], std::clamp<int64_t>(y, 0, g.src[1] - 1), 0);
   }
-  count += place_period(p_, args, plane, period, addresses.data() + count);
-  for (int64_t back = 0; back < reach(); ++back)
-    addresses[count++] = kept + (period + reach() - back) % reach() * row_bytes_;
+  count += place_period(p, args, plane, period, addresses.data() + count);
+  const int64_t reach = p.reach(1);
+  for (int64_t back = 0; back < reach; ++back) addresses[count++] = kept + (period + reach - back) % reach * row_bytes_;
   kernel({addresses.data()});
 }
 

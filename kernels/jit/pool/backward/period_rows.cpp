@@ -2,6 +2,7 @@
 // Where periods lie, and what exists of them.
 #include "kernels/jit/pool/backward/period_rows.hpp"
 
+#include <algorithm>
 #include <tuple>
 
 namespace partita::jit {
