@@ -19,7 +19,6 @@ namespace {
 
 using Xbyak::RegExp;
 using Xbyak::Xmm;
-using Xbyak::Zmm;
 
 constexpr int64_t kMostRows = 3, kMostCells = 16;  ///< of a period
 constexpr int64_t kMostReach = 2;

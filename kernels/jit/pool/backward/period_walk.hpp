@@ -71,6 +71,7 @@ class PeriodWalk {
  public:
   PeriodWalk(const PeriodWalk&) = delete;
   PeriodWalk& operator=(const PeriodWalk&) = delete;
+  virtual ~PeriodWalk() = default;
   size_t scratch_bytes() const { return std::max(kept_.bytes(), folds_.scratch_bytes()); }
   Status operator()(const RunArgs& args) const {
     const bool streaming = rows_.streams() && outputs_aligned(args);
@@ -101,7 +102,6 @@ class PeriodWalk {
         kept_(threads_, kept_bytes),
         folds_(problem, p_, target, p_.g.batch * p_.g.src[0] * periods_of(p_, 1), kept_.bytes()),
         rows_(p_, streams, [&](const PeriodPart& rows, bool streaming) { return make(p_, rows, streaming); }) {}
-  ~PeriodWalk() = default;
 
   const PoolPlan& plan() const { return p_; }
 
