@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of poolings behind which operators only choose (ReLU's gradient): elements of 16 bits need not be converted.
+// Gradients of poolings behind which operators only choose (ReLU's gradient): elements of 16 bits need not be
+// converted.
 #pragma once
 
 #include <optional>
