@@ -48,8 +48,10 @@ int64_t AverageFirstKernel::sums_bytes(Isa isa, const AveragePlan& p) {
   return aligned((std::max(cells / p.g.strides[2], p.g.dst[2]) + 2 * p.reach(2) + 2 * lanes) * 4) + 2 * kCacheLine;
 }
 
-bool AverageFirstKernel::packs(Isa isa, const AveragePlan& p) {
-  return isa == Isa::avx512 && p.stores_alone() && p.has_one_narrow_result();
+bool AverageFirstKernel::packs() const {
+  if (!wide() || !p_.stores_alone() || !p_.has_one_narrow_result()) return false;
+  const PoolOperand& o = p_.out[0];
+  return stores_ != AverageFirstStores::streaming || on_lines({o.offset, o.n, o.c, o.z, o.y});
 }
 
 AverageFirstKernel::AverageFirstKernel(Isa isa, const AveragePlan& plan, const Problem& problem,
@@ -58,7 +60,7 @@ AverageFirstKernel::AverageFirstKernel(Isa isa, const AveragePlan& plan, const P
       p_(plan),
       block_(plan.column_blocks(plan.g.src[2])[0]),
       stores_(stores),
-      packs_(packs(isa, plan)),
+      packs_(packs()),
       together_(wide() ? 4 : 2),
       sums_bytes_(sums_bytes(isa, plan)) {
   const auto never = [](int) { return false; };

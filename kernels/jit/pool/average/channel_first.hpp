@@ -41,10 +41,11 @@ class AverageFirstKernel : private Emitter {
   static int64_t rows_of_sums(const AveragePlan& plan);
   /// Bytes of a row of sums, behind which lies for how many rows of cells it is.
   static int64_t sums_bytes(Isa isa, const AveragePlan& plan);
-  /// Whether sums are stored as they are, in elements of 16 bits: then two vectors of them are stored at once.
-  static bool packs(Isa isa, const AveragePlan& plan);
 
  private:
+  /// Whether sums are stored as they are, in elements of 16 bits, of which two vectors make a whole cache line: then
+  /// these are stored at once. Rows that begin inside lines, but with vectors, are as fast vector by vector.
+  bool packs() const;
   void emit_start();
   void start_bodies(std::initializer_list<Body*> bodies);
   void emit_planes(Body& front, Body& back);
@@ -124,7 +125,7 @@ class AverageFirstPool {
     std::vector<int64_t> table;
   };
   void make_rows();
-  bool aligned_rows(Isa isa) const;
+  bool aligned_rows() const;
   void run(const RunArgs& args, const Rows& rows, int64_t n, int64_t c, int64_t planes, bool streaming,
            std::byte* sums) const;
 

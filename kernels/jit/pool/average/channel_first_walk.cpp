@@ -48,7 +48,7 @@ AverageFirstPool::AverageFirstPool(const Problem& problem, const Target& target)
   folds_ = {problem, p_, target, p_.g.batch * p_.g.channels * std::ssize(rows_), sums_.bytes()};
   kernel_ = std::make_unique<const AverageFirstKernel>(target.isa, p_, problem, AverageFirstStores::plain);
   if (!exceeds_cache(problem)) return;
-  joined_ = !aligned_rows(target.isa);
+  joined_ = !aligned_rows();
   if (joined_ && !rows_follow(target.isa, p_.out, p_.g.src[2], p_.rows(), planes_ > 1)) return;
   streaming_ = std::make_unique<const AverageFirstKernel>(
       target.isa, p_, problem, joined_ ? AverageFirstStores::joined : AverageFirstStores::streaming);
@@ -87,11 +87,10 @@ void AverageFirstPool::make_rows() {
   }
 }
 
-/// Every row starts where what is stored of a result at once may.
-bool AverageFirstPool::aligned_rows(Isa isa) const {
-  const bool packs = AverageFirstKernel::packs(isa, p_);
+/// Every row starts where whole vectors of a result do.
+bool AverageFirstPool::aligned_rows() const {
   return std::ranges::all_of(p_.out, [&](const PoolOperand& o) {
-    const int64_t vector = packs ? kCacheLine : lanes_ * element_bytes(o.dtype);
+    const int64_t vector = lanes_ * element_bytes(o.dtype);
     return std::ranges::all_of(std::array{o.offset, o.n, o.c, o.z, o.y}, [&](int64_t at) { return at % vector == 0; });
   });
 }
