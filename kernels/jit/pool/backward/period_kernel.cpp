@@ -12,7 +12,6 @@
 namespace partita::jit {
 namespace {
 
-using Xbyak::RegExp;
 using Xbyak::Xmm;
 
 }  // namespace
