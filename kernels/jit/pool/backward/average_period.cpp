@@ -12,9 +12,6 @@
 namespace partita::jit {
 namespace {
 
-constexpr int64_t kLeastChannels = 8;
-constexpr size_t kMostStreams = 96;
-
 /// Of a row of gradients.
 int64_t row_bytes(const PoolPlan& p) { return aligned(p.g.dst[2] * AveragePeriodKernel::window_bytes(p)); }
 
@@ -31,7 +28,7 @@ std::vector<float> row_weights(const PoolPlan& p) {
 bool AveragePeriodPool::fits(const Problem& problem, const Target& target) {
   const AveragePlan p(problem);
   if (target.isa != Isa::avx512 || p.adaptive || !AveragePeriodKernel::fits(p)) return false;
-  if (p.g.channels < kLeastChannels || AveragePeriodKernel::streams_of(p) > kMostStreams) return false;
+  if (AveragePeriodKernel::streams_of(p) > kMostPeriodStreams) return false;
   return !exceeds_cache(problem) || p.streams_cells(target.isa);
 }
 
@@ -50,7 +47,7 @@ AveragePeriodPool::AveragePeriodPool(const Problem& problem, const PoolPlan& pla
 void AveragePeriodPool::run(const RunArgs& args, const AveragePeriodKernel& kernel, int64_t plane, int64_t period,
                             std::byte* kept) const {
   const PoolPlan& p = plan();
-  std::array<const void*, kMostStreams> addresses;
+  std::array<const void*, kMostPeriodStreams> addresses;
   size_t count = place_period(p, args, plane, period, addresses.data());
   addresses[count++] = kept;
   addresses[count++] = kept + row_bytes(p);

@@ -20,16 +20,15 @@ namespace {
 using Xbyak::RegExp;
 using Xbyak::Xmm;
 
-constexpr int64_t kMostRows = 3, kMostCells = 16;  ///< of a period
+constexpr int64_t kMostRows = 3;  ///< of a period's cells
 constexpr int64_t kMostReach = 2;
 
 }  // namespace
 
 bool AveragePeriodKernel::fits(const PoolPlan& p) {
   const PoolGeometry& g = p.g;
-  if (p.maximum || !p.channel_last || !has_periods(p)) return false;
-  if (g.strides[1] < 2 || g.strides[2] < 2 || g.strides[1] > kMostRows || g.strides[1] * g.strides[2] > kMostCells)
-    return false;
+  if (p.maximum || !has_channel_last_periods(p)) return false;
+  if (g.strides[1] < 2 || g.strides[2] < 2 || g.strides[1] > kMostRows) return false;
   if (p.reach(1) > kMostReach || p.reach(2) > kMostReach) return false;
   // Cells are reached by immediate numbers.
   const auto near = [&](const PoolOperand& o) {

@@ -11,10 +11,6 @@
 namespace partita::jit {
 namespace {
 
-constexpr int64_t kMostCells = 16;  ///< of a period
-constexpr int64_t kLeastChannels = 8;
-constexpr size_t kMostStreams = 96;
-
 int64_t row_bytes(const PoolPlan& p, Isa isa) { return aligned(periods_of(p, 2) * PeriodKernel::window_bytes(p, isa)); }
 
 }  // namespace
@@ -22,10 +18,7 @@ int64_t row_bytes(const PoolPlan& p, Isa isa) { return aligned(periods_of(p, 2) 
 bool PeriodPool::fits(const Problem& problem) {
   const PoolPlan p(problem);
   const PoolGeometry& g = p.g;
-  if (!p.maximum || !has_periods(p) || !p.channel_last || g.channels < kLeastChannels ||
-      PeriodKernel::streams_of(p) > kMostStreams)
-    return false;
-  if (g.strides[1] * g.strides[2] > kMostCells) return false;
+  if (!p.maximum || !has_channel_last_periods(p) || PeriodKernel::streams_of(p) > kMostPeriodStreams) return false;
   // Cells and windows are reached by immediate numbers.
   const int64_t far = std::max(p.span(2), g.pads_begin[2] + g.strides[2]);
   const auto near = [&](const PoolOperand& o) { return std::abs(o.x) * far < INT32_MAX / 2; };
@@ -47,7 +40,7 @@ void PeriodPool::run(const RunArgs& args, const PeriodKernel& kernel, int64_t pl
                      std::byte* kept) const {
   const PoolPlan& p = plan();
   const PoolGeometry& g = p.g;
-  std::array<const void*, kMostStreams> addresses;
+  std::array<const void*, kMostPeriodStreams> addresses;
   size_t count = 0;
   for (int64_t tap = 0; tap < g.kernel[1]; ++tap) {
     const int64_t y = period * g.strides[1] - g.pads_begin[1] + tap * g.dilations[1];

@@ -21,7 +21,7 @@ class PeriodCode : protected PoolCode {
   size_t out_stream(int64_t row, size_t k) const {
     return back_stream(p_.g.strides[1], 0) + static_cast<size_t>(row) * p_.out.size() + k;
   }
-  size_t next_stream() const { return out_stream(p_.g.strides[1], 0); }  ///< behind them
+  size_t next_stream() const { return first_ + period_streams(p_); }  ///< behind them
 
   /// Emits period(part) for each: those that are alike are a loop. r8 counts them, and streams advance.
   void emit_periods(const std::function<void(const PeriodPart& columns)>& period);

@@ -38,6 +38,12 @@ PeriodPart period_part(const PoolPlan& p, int axis, int64_t period) {
   return part;
 }
 
+bool has_channel_last_periods(const PoolPlan& p) {
+  constexpr int64_t kMostCells = 16, kLeastChannels = 8;
+  const PoolGeometry& g = p.g;
+  return has_periods(p) && p.channel_last && g.channels >= kLeastChannels && g.strides[1] * g.strides[2] <= kMostCells;
+}
+
 size_t period_streams(const PoolPlan& p) {
   return p.front_in.size() + static_cast<size_t>(p.g.strides[1]) * (p.back_in.size() + p.out.size());
 }

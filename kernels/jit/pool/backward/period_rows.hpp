@@ -26,10 +26,13 @@ struct PeriodPart {
 bool has_periods(const PoolPlan& plan);
 int64_t periods_of(const PoolPlan& plan, int axis);
 PeriodPart period_part(const PoolPlan& plan, int axis, int64_t period);
+/// Whether rows of periods are walked with vectors of channels.
+bool has_channel_last_periods(const PoolPlan& plan);
 
 /// Addresses at column 0 of a row of periods: operands of front; for each row of the period's cells those of back, then
 /// the results. Rows that do not exist have some address that is never used. Returns how many.
 size_t place_period(const PoolPlan& plan, const RunArgs& args, int64_t plane, int64_t period, const void** to);
 size_t period_streams(const PoolPlan& plan);
+inline constexpr size_t kMostPeriodStreams = 96;  ///< of a channel-last kernel, all counted
 
 }  // namespace partita::jit

@@ -97,8 +97,9 @@ WindowPool::WindowPool(const Problem& problem, const Target& target)
       (*made)(c);
     };
   };
-  rows_together_ = rows_in_lines(p_, problem, target);
-  const bool lines = rows_together_ > 0;
+  const int64_t in_lines = rows_in_lines(p_, problem, target);
+  const bool lines = in_lines > 0;
+  rows_together_ = std::max<int64_t>(1, in_lines);
   kernel_ = kernel({.lines = lines});
   if (!exceeds_cache(problem)) return;
   element_bytes_ = element_bytes(p_.out[0].dtype);
@@ -121,7 +122,7 @@ void WindowPool::run_all(const RunArgs& args, std::atomic<int64_t>* found) const
   const bool streaming = streaming_ && outputs_aligned(args);
   const int64_t together = WindowKernel::along_x(p_) ? g.dst[1] : 1;
   // What is folded of a plane is one number.
-  const int64_t unit = folds_.any() ? together : std::max<int64_t>(1, rows_together_),
+  const int64_t unit = folds_.any() ? together : rows_together_,
                 units = g.batch * planes() * g.dst[0] * g.dst[1] / unit;
   const auto part = [&](int64_t begin, int64_t end, int number) {
     const PoolFolds::Part folds(folds_, args, number);
@@ -170,20 +171,19 @@ void WindowPool::run(const RunArgs& args, bool streaming, const Place& at, int32
   each_row([&](int64_t z, int64_t y) {
     for (size_t o = 0; o < p_.out.size(); ++o) addresses[count++] = p_.out[o].at(args.out[o], at.n, at.c, z, y, 0);
   });
-  const int64_t rows = at.rows / std::max<int64_t>(1, rows_together_);
-  WindowCall call{addresses.data(), WindowKernel::along_x(p_) ? rows : g.dst[2], counts};
+  WindowCall call{addresses.data(), WindowKernel::along_x(p_) ? at.rows / rows_together_ : g.dst[2], counts};
   if (!joined_ || !streaming) return kernel(call);
   std::array<void*, JoinedStores::kMostOutputs> out;
   for (size_t o = 0; o < p_.out.size(); ++o)
     out[o] = const_cast<std::byte*>(p_.out[o].at(args.out[o], at.n, at.c, at.z * g.strides[0], at.y * g.strides[1], 0));
-  const JoinedCall calls({out.data(), p_.out.size()}, element_bytes_, together_, at.rows * g.strides[1] * g.src[2]);
+  const JoinedCall rows({out.data(), p_.out.size()}, element_bytes_, together_, at.rows * g.strides[1] * g.src[2]);
   for (size_t o = 0; o < p_.out.size(); ++o) {
-    const JoinedPlace& place = calls.places()[o];
+    const JoinedPlace& place = rows.places()[o];
     for (std::byte* address : {place.current, place.next, place.rest}) addresses[count++] = address;
   }
-  call.pending = calls.pending();
+  call.pending = rows.pending();
   kernel(call);
-  calls.finish();
+  rows.finish();
 }
 
 }  // namespace partita::jit

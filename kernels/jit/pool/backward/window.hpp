@@ -47,7 +47,7 @@ class WindowPool {
   PoolFolds folds_;
   std::function<void(const WindowCall&)> kernel_, streaming_;
   bool joined_ = false;                       // how streaming_ stores
-  int64_t rows_together_ = 0;                 // of windows that a step stores in lines; 0: it stores one, row by row
+  int64_t rows_together_ = 1;                 // of windows, in a step along x
   int64_t element_bytes_ = 0, together_ = 0;  // where rows are joined: of all results; elements at once
 };
 
