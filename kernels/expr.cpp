@@ -60,6 +60,7 @@ constexpr ExprOpInfo kInfo[] = {
     {ExprOp::gt, "gt", 2},
     {ExprOp::eq, "eq", 2},
     {ExprOp::select, "select", 3},
+    {ExprOp::fma, "fma", 3},
     {ExprOp::add_s32, "add_s32", 2},
     {ExprOp::sub_s32, "sub_s32", 2},
     {ExprOp::mul_s32, "mul_s32", 2},

@@ -29,6 +29,7 @@ enum class ExprOp : uint8_t {
   pow,       ///< a to the power of b
   ge, gt, eq,                    ///< 1.0 or 0.0
   select,    ///< a != 0 ? b : c
+  fma,       ///< a b + c, rounded once
   add_s32, sub_s32, mul_s32, max_s32, min_s32, ge_s32,  ///< ge_s32 gives f32 1.0 or 0.0
   to_s32,    ///< f32 to s32, round to nearest even, saturating
   to_f32,    ///< s32 to f32
@@ -115,6 +116,7 @@ class ExprBuilder {
   Value gt(Value a, Value b) { return apply(ExprOp::gt, a, b); }
   Value ge(Value a, Value b) { return apply(ExprOp::ge, a, b); }
   Value select(Value condition, Value yes, Value no) { return apply(ExprOp::select, condition, yes, no); }
+  Value fma(Value a, Value b, Value c) { return apply(ExprOp::fma, a, b, c); }
   Value exp(Value a) { return apply(ExprOp::exp, a); }
   Value tanh(Value a) { return apply(ExprOp::tanh, a); }
 

@@ -76,6 +76,7 @@ void compute(const Instr& in, int64_t n, const float* a, const float* b, const f
     case ExprOp::gt: return each(n, to, [&](int64_t i) { return a[i] > b[i] ? 1.0f : 0.0f; });
     case ExprOp::eq: return each(n, to, [&](int64_t i) { return a[i] == b[i] ? 1.0f : 0.0f; });
     case ExprOp::select: return each(n, to, [&](int64_t i) { return a[i] != 0.0f ? b[i] : c[i]; });
+    case ExprOp::fma: return each(n, to, [&](int64_t i) { return std::fma(a[i], b[i], c[i]); });
     case ExprOp::add_s32: return ints([](int64_t x, int64_t y) { return x + y; });
     case ExprOp::sub_s32: return ints([](int64_t x, int64_t y) { return x - y; });
     case ExprOp::mul_s32: return ints([](int64_t x, int64_t y) { return x * y; });

@@ -79,6 +79,7 @@ Number evaluate(const Instr& in, const Number& a, const Number& b, const Number&
     case ExprOp::gt: return {x > y ? 1.0f : 0.0f};
     case ExprOp::eq: return {x == y ? 1.0f : 0.0f};
     case ExprOp::select: return {x != 0 ? y : c.real};
+    case ExprOp::fma: return {static_cast<float>(std::fma(x, y, c.real))};
     case ExprOp::add_s32: return {0, wrapped(i + j)};
     case ExprOp::sub_s32: return {0, wrapped(i - j)};
     case ExprOp::mul_s32: return {0, wrapped(i * j)};

@@ -55,6 +55,7 @@ double evaluate(const Instr& i, double a, double b, double c) {
     case ExprOp::gt: return a > b;
     case ExprOp::eq: return a == b;
     case ExprOp::select: return a != 0 ? b : c;
+    case ExprOp::fma: return a * b + c;
     case ExprOp::index_s32: return 10 + i.imm;
     default: ADD_FAILURE() << "unexpected instruction " << name_of(i.op); return 0;
   }

@@ -74,6 +74,8 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   void load_between(Xbyak::Xmm dst, Dtype dtype, const Xbyak::RegExp& address, int begin, int end);
   /// The same with elements of 2 bytes as they are, two a lane.
   void load_halves_between(Xbyak::Xmm dst, const Xbyak::RegExp& address, int begin, int end);
+  /// Of the bf16 elements at `address`, twice as many as there are lanes, those at odd or those at even places, as f32.
+  void load_every_other(Xbyak::Xmm dst, const Xbyak::RegExp& address, bool odd);
   /// Converts and stores `count` elements; `streaming` bypasses the caches (address aligned to the bytes stored, or to
   /// a piece of stream_in_pieces).
   void store(Xbyak::Xmm value, Dtype dtype, bool integer, const Xbyak::RegExp& address, int count, bool streaming);

@@ -57,6 +57,15 @@ void Emitter::load(Xmm dst, Dtype dtype, Walk walk, const RegExp& address, int c
   widen(dst, dtype);
 }
 
+void Emitter::load_every_other(Xmm dst, const RegExp& address, bool odd) {
+  constexpr int kBits = 16;
+  if (!odd && wide_) return vpslld(dst, ptr[address], kBits);
+  vmovups(dst, ptr[address]);
+  constexpr int32_t kUpper = INT32_MIN >> (kBits - 1);
+  if (!odd) return vpslld(dst, dst, kBits);
+  wide_ ? vpandd(dst, dst, everywhere(kUpper)) : vpand(dst, dst, everywhere(kUpper));
+}
+
 namespace {
 
 /// So many 32-bit lanes are one plain move, which what is read next need not wait for as for a masked one.

@@ -96,6 +96,7 @@ class Expander {
       case ExprOp::gt: return truth(i, b_.op(LaneOp::gt, a, b));
       case ExprOp::eq: return truth(i, b_.op(LaneOp::eq, a, b));
       case ExprOp::select: return b_.select(condition(in.a), b, c);
+      case ExprOp::fma: return b_.fma(a, b, c);
       case ExprOp::add_s32: return integer(i, b_.op(LaneOp::iadd, a, b));
       case ExprOp::sub_s32: return integer(i, b_.op(LaneOp::isub, a, b));
       case ExprOp::mul_s32: return integer(i, b_.op(LaneOp::imul, a, b));
