@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <optional>
 
 #include "src/base/env.hpp"
@@ -123,10 +124,18 @@ bool converts_to_bf16() {
 #endif
 }
 
-bool reads_streams_alone() {
-  static const bool alone = has_amd_leaves();
+namespace {
+
+std::atomic<bool>& streams_alone() {
+  static std::atomic<bool> alone = has_amd_leaves();
   return alone;
 }
+
+}  // namespace
+
+bool reads_streams_alone() { return streams_alone().load(std::memory_order_relaxed); }
+
+void assume_streams_alone(bool alone) { streams_alone() = alone; }
 
 size_t second_level_cache_bytes() { return caches()[2] > 0 ? caches()[2] : size_t{1} << 20; }
 

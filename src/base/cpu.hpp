@@ -21,6 +21,9 @@ bool converts_to_bf16();
 /// Whether the processor's own prefetching reads a stream at memory's speed where nothing is written meanwhile, or much
 /// computed, so that lines fetched by instructions only hold it up: AMD's, by measurement.
 bool reads_streams_alone();
+/// For tests, which try both kinds on any machine: what reads_streams_alone says from here on. Threads that compile
+/// meanwhile may see either.
+void assume_streams_alone(bool alone);
 /// Bytes of a core's own second-level cache; 1 MiB where it cannot be read.
 size_t second_level_cache_bytes();
 /// Bytes of the last-level cache that a core reaches; 32 MiB where it cannot be read.

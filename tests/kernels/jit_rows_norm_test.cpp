@@ -9,6 +9,7 @@
 #include "src/base/text.hpp"
 #include "tests/support/kernel_run.hpp"
 #include "tests/support/random_windows.hpp"
+#include "tests/support/streams_alone.hpp"
 
 namespace partita::test {
 namespace {
@@ -98,6 +99,7 @@ TEST_P(jit_rows_norm, layer_norm_agrees_with_the_reference) {
       if (statistics) p.out.insert(p.out.end(), 2, dense_desc(vectors, rows.leading()));
     }
     if (random.coin()) p.result_bytes = int64_t{1} << 40;  // a part of something that leaves the caches
+    const StreamsAlone assumed(random.coin());
     expect_rows_agree(p, random, expectation(4));
     if (HasFailure()) return;
   }
@@ -145,22 +147,30 @@ struct MisleadingRows {
 TEST_P(jit_rows_norm, layer_norm_of_rows_with_misleading_beginnings_agrees_with_the_reference) {
   constexpr int64_t kFar = 2;
   const auto [data, vectors] = GetParam();
+  struct Way {
+    const char* name;
+    bool leaves_caches, streams_alone;
+  };
+  constexpr Way kWays[] = {{"in the caches", false, true}, {"past them", true, true}, {"in tiles", true, false}};
   for (const Isa isa : generated_isas())
-    for (const int64_t length : {300, 768, 5000}) {
-      SCOPED_TRACE(str(name_of(isa), ", rows of ", length));
-      const MisleadingRows all(data, length, kFar), others(data, length, -1);
-      const Kernel& row = *generated_row(all.p.step, isa);
-      const auto got = run_kernel(row, all.p, all.in, 2), without = run_kernel(row, others.p, others.in, 2);
-      const auto expected = reference_results(all.p, all.in);
-      EXPECT_EQ(difference(got[0], expected[0], 4 * tolerance_of(data)), "");
-      for (size_t k : {size_t{1}, size_t{2}})
-        for (int64_t r = 0; r < 5; ++r) {
-          EXPECT_NEAR(got[k].get(r), expected[k].get(r),
-                      std::ldexp(std::abs(expected[k].get(r)) + (k == 1 ? 1 : 0), -20));
-          if (r == kFar) continue;
-          EXPECT_EQ(got[k].get(r), without[k].get(r)) << "row " << r;
-        }
-    }
+    for (const int64_t length : {300, 768, 5000})
+      for (const Way& way : kWays) {
+        SCOPED_TRACE(str(name_of(isa), ", rows of ", length, ", ", way.name));
+        const StreamsAlone assumed(way.streams_alone);
+        MisleadingRows all(data, length, kFar), others(data, length, -1);
+        if (way.leaves_caches) all.p.result_bytes = others.p.result_bytes = int64_t{1} << 40;
+        const Kernel& row = *generated_row(all.p.step, isa);
+        const auto got = run_kernel(row, all.p, all.in, 2), without = run_kernel(row, others.p, others.in, 2);
+        const auto expected = reference_results(all.p, all.in);
+        EXPECT_EQ(difference(got[0], expected[0], 4 * tolerance_of(data)), "");
+        for (size_t k : {size_t{1}, size_t{2}})
+          for (int64_t r = 0; r < 5; ++r) {
+            EXPECT_NEAR(got[k].get(r), expected[k].get(r),
+                        std::ldexp(std::abs(expected[k].get(r)) + (k == 1 ? 1 : 0), -20));
+            if (r == kFar) continue;
+            EXPECT_EQ(got[k].get(r), without[k].get(r)) << "row " << r;
+          }
+      }
 }
 
 TEST_P(jit_rows_norm, gradient_of_layer_norm_agrees_with_the_reference) {
@@ -182,6 +192,7 @@ TEST_P(jit_rows_norm, gradient_of_layer_norm_agrees_with_the_reference) {
       p.out.insert(p.out.end(), 2, vector);
     }
     if (random.coin()) p.result_bytes = int64_t{1} << 40;
+    const StreamsAlone assumed(random.coin());
     expect_rows_agree(p, random, expectation(8, {{-1, 1}, {-1, 1}, {-0.1, 0.1}, kPositive}));
     if (HasFailure()) return;
   }

@@ -19,6 +19,9 @@ struct JoinedVector {
   bool ends_row = false;  ///< nor does one of another output come behind it
 };
 
+/// Which elements of twice as many a vector has; an operation that folds them all does not ask for their order.
+enum class EveryOther : uint8_t { no, even, odd };
+
 /// One operand of the rows: how far it moves from element to element (0 or 1) and, in bytes, from row to row.
 /// An output with a fold is f32 and is added to (or multiplied, ..) in memory: element by element where it steps, else
 /// all elements of a row are folded into one number.
@@ -31,7 +34,8 @@ struct RowOperand {
   bool kept = false;       ///< of an output: it is read again soon, so it is never stored past the caches
   /// Not -1: this one lies `behind` bytes behind operand number `place`, which has the address (see SideBySide).
   int place = -1, behind = 0;
-  int count = 0;        ///< not 0: of each vector so many elements
+  EveryOther every_other = EveryOther::no;  ///< of an input of bf16
+  int count = 0;                            ///< not 0: of each vector so many elements
   bool packed = false;  ///< of an output of 16-bit elements: what is stored are two whole vectors (LaneOp::pack)
   std::optional<JoinedVector> joined = {};
   /// Of an input whose addresses are numbers (ExprOp::uniform): how it lies over the loop.

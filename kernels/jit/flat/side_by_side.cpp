@@ -25,6 +25,10 @@ ExprOp op_of(Fold fold) {
   return ExprOp::add;
 }
 
+bool is_product_for_sum(const Expr& expr, const Instr& in) {
+  return in.op == ExprOp::fma && expr.code[in.c].op == ExprOp::constant && expr.code[in.c].value == 0;
+}
+
 }  // namespace
 
 SideBySide::SideBySide(const Expr& expr, std::vector<RowOperand> in, std::vector<RowOperand> out)
@@ -47,14 +51,22 @@ void SideBySide::add_vectors(Isa isa, int count, int64_t row) {
 
 void SideBySide::add(Isa isa, int vector, int64_t row) {
   Transplant t(code_, expr_);
+  const bool second = vector % 2 != 0;  // of two
   const auto of_row = [&](const RowOperand& o) {
-    return (o.steps ? vector * vector_bytes(isa, o.dtype) : 0) * (o.numbers ? step_of(*o.numbers) : 1);
+    const int first = o.every_other != EveryOther::no && second ? vector - 1 : vector;
+    return (o.steps ? first * vector_bytes(isa, o.dtype) : 0) * (o.numbers ? step_of(*o.numbers) : 1);
   };
   const auto behind = [&](const RowOperand& o) { return row * o.row_bytes + of_row(o); };
-  const auto is_new = [&](const RowOperand& operand) { return count_ == 0 || behind(operand) != 0; };
+  const auto is_new = [&](const RowOperand& operand) {
+    return count_ == 0 || behind(operand) != 0 || operand.every_other == EveryOther::odd;
+  };
   for (size_t k = 0; k < in_.size(); ++k) {
     const int place = static_cast<int>(k);
     RowOperand operand = in_[k];
+    if (operand.every_other != EveryOther::no && second) {
+      operand.every_other = EveryOther::odd;
+      operand.fetching = {};  // the line that the even ones fetch
+    }
     if (!begins_line(of_row(operand), vector_bytes(isa, operand.dtype))) operand.fetching = {};
     t.in_map.push_back(is_new(operand) ? append(shape_.in, types_.in, operand, place, behind(operand)) : place);
   }
@@ -76,7 +88,13 @@ void SideBySide::add(Isa isa, int vector, int64_t row) {
     const Fold how = fold_of(code_[i].op);
     if (how == Fold::none) continue;
     std::optional<Value>& so_far = folded_[folds[static_cast<size_t>(code_[i].imm)]];
-    so_far = so_far ? b.apply(op_of(how), *so_far, values[i]) : values[i];
+    const Instr made_by = expr_.code[values[i]];
+    if (!so_far)
+      so_far = values[i];
+    else if (how == Fold::sum && is_product_for_sum(expr_, made_by))
+      so_far = b.fma(made_by.a, made_by.b, *so_far);
+    else
+      so_far = b.apply(op_of(how), *so_far, values[i]);
   }
 }
 

@@ -15,13 +15,19 @@
 
 namespace partita::jit {
 
+/// A product that need not be rounded before it is added to a sum.
+inline ExprBuilder::Value product_for_sum(ExprBuilder b, ExprBuilder::Value x, ExprBuilder::Value y) {
+  return b.fma(x, y, b.constant(0));
+}
+
 class SideBySide {
  public:
   /// Operands by number; outputs have the folds that `expr` says.
   SideBySide(const Expr& expr, std::vector<RowOperand> in, std::vector<RowOperand> out);
 
   /// Adds the expression over `count` vectors that follow each other, of the row that is `row` rows behind the one
-  /// given. Inputs that lie at one place are shared, and what is folded there is folded with each other first. What
+  /// given; of an input of which every other element is asked for, two vectors have the even and the odd ones of both.
+  /// Inputs that lie at one place are shared, and what is folded there is folded with each other first. What
   /// operands say of fetching is done once a line.
   void add_vectors(Isa isa, int count, int64_t row = 0);
   /// Once, when all are added; fills the operands of `shape`. Two vectors of 16-bit results that follow each other are

@@ -8,10 +8,12 @@
 #include <cmath>
 
 #include "kernels/jit/code/run_of.hpp"
+#include "kernels/jit/rows/long_rows.hpp"
 #include "kernels/jit/rows/norm.hpp"
 #include "kernels/jit/rows/norm_parts.hpp"
 #include "kernels/jit/rows/short_rows.hpp"
 #include "src/base/check.hpp"
+#include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 
@@ -54,12 +56,17 @@ class LayerNorm {
     if (one_block()) mean_ = sums_;
     at_once_ = !ShortRows::fit(plan_, most_in_one_piece()) && !root_mean_square_ && one_block() &&
                !plan_.edges.has_front && bits_of(plan_.in[0].dtype) == 16 && plan_.space.lanes > kFirst;
-    if (at_once_) first_ = scratch_.results(plan_);
-    at_once_ ? write_sweep() : write_sweeps();
+    if (at_once_) {
+      first_ = scratch_.results(plan_);
+      is_far_ = scratch_.results(plan_);
+      write_sweep();
+      write_repetition();
+    } else {
+      write_sweeps();
+    }
     write_map(p);
     if (one_block()) write_finish();
-    if (!at_once_)
-      whole_ = whole_rows(plan_, scratch_.bytes(), most_in_one_piece(), [this](RowWriter& row) { write_row(row); });
+    make_whole_rows();
     if (!whole_) make_tiles();
   }
 
@@ -81,7 +88,19 @@ class LayerNorm {
     ExprBuilder b = moments.builder();
     const Value difference = b.sub(x, moments.load(first_));
     moments.fold(sums_, Fold::sum, difference);
-    moments.fold(squares_, Fold::sum, b.apply(ExprOp::square, difference));
+    moments.fold(squares_, Fold::sum, product_for_sum(b, difference, difference));
+  }
+
+  /// Rows whose first elements are far from the others, and what is summed up again of them.
+  void write_repetition() {
+    ExprBuilder b = far_.builder(), n = nearer_.builder();
+    const auto count = static_cast<float>(plan_.space.lanes);
+    const Value shift = b.div(far_.load(as_row(sums_)), b.constant(count));
+    const Value square = b.div(far_.load(as_row(squares_)), b.constant(count));
+    far_.store(as_row(is_far_), b.gt(b.mul(b.constant(2), b.mul(shift, shift)), square));
+    const Value nearer = n.div(nearer_.load(as_row(sums_)), n.constant(count));
+    nearer_.store(as_row(first_), n.add(nearer_.load(as_row(first_)), nearer));
+    for (const RowView& sums : {sums_, squares_}) nearer_.store(as_row(sums), n.constant(0));
   }
 
   /// The sums of rows, or of squares, are added up by the last sweep but one.
@@ -90,12 +109,13 @@ class LayerNorm {
     Sweep& first = root_mean_square_ ? sweeps_.inner : add_up_;
     Value x = first.front(plan_);
     if (kept) first.store(elements_, x);
-    first.fold(sums_, Fold::sum, root_mean_square_ ? first.builder().apply(ExprOp::square, x) : x);
+    first.fold(sums_, Fold::sum, root_mean_square_ ? product_for_sum(first.builder(), x, x) : x);
     if (root_mean_square_) return;
     Sweep& differences = sweeps_.inner;
     x = kept ? differences.load(elements_) : differences.front(plan_);
     ExprBuilder b = differences.builder();
-    differences.fold(squares_, Fold::sum, b.apply(ExprOp::square, b.sub(x, differences.load(sums_))));
+    const Value difference = b.sub(x, differences.load(sums_));
+    differences.fold(squares_, Fold::sum, product_for_sum(b, difference, difference));
   }
 
   void write_map(const Problem& p) {
@@ -107,8 +127,11 @@ class LayerNorm {
     const auto vector = [&](int port) {
       return map.load(vector_view(RowView::From::in, port, p.in[static_cast<size_t>(port)], plan_.tiling.block));
     };
-    if (has_affine(p, 1)) x = b.mul(x, vector(1));
-    if (!root_mean_square_ && has_affine(p, 2)) x = b.add(x, vector(2));
+    const bool scales = has_affine(p, 1), shifts = !root_mean_square_ && has_affine(p, 2);
+    if (scales && shifts)
+      x = b.fma(x, vector(1), vector(2));
+    else if (scales || shifts)
+      x = scales ? b.mul(x, vector(1)) : b.add(x, vector(2));
     map.back(plan_, x);
   }
 
@@ -133,6 +156,18 @@ class LayerNorm {
     finish_.store(as_row(scale_), b.div(b.constant(1), deviation));
   }
 
+  void make_whole_rows() {
+    // Where one stream at a time is as fast as memory, a row's loads and stores need not go together.
+    const auto where = reads_streams_alone() ? LongRowsWhere::everywhere : LongRowsWhere::in_caches;
+    if (!at_once_) {
+      const auto write = [this](RowWriter& row) { write_row(row); };
+      whole_ = whole_rows(plan_, scratch_.bytes(), most_in_one_piece(), write, where);
+    } else if (LongRows::fit(plan_, where)) {
+      const auto write = [this](LongRows::Writer& row) { write_row_at_once(row); };
+      whole_ = std::make_unique<const LongRows>(plan_, scratch_.bytes(), write);
+    }
+  }
+
   void make_tiles() {
     const bool has_means = !root_mean_square_ && !at_once_;
     if (at_once_) estimate_.make(plan_.isa, kFirst, 0, false);
@@ -150,6 +185,24 @@ class LayerNorm {
       row.numbers(means_);
     }
     row.elements(sweeps_.inner);
+    write_end(row);
+  }
+
+  void write_row_at_once(LongRows::Writer& row) const {
+    row.begin(first_, 0);
+    row.first_elements(estimate_, kFirst);
+    row.begin(sums_, 0);
+    row.begin(squares_, 0);
+    row.elements(sweeps_.inner);
+    row.numbers(far_);
+    row.where(is_far_, [&] {
+      row.numbers(nearer_);
+      row.elements(sweeps_.inner);
+    });
+    write_end(row);
+  }
+
+  void write_end(RowWriter& row) const {
     row.numbers(finish_);
     row.elements(sweeps_.last);
     if (!has_stats_) return;
@@ -231,8 +284,8 @@ class LayerNorm {
   RowPlan plan_;
   ScratchPlan scratch_;
   RowView sums_, squares_;  ///< of each block; the sums become the blocks' means, the squares of the first the variance
-  RowView mean_, scale_, elements_, first_;
-  Sweep estimate_, add_up_, means_, finish_;
+  RowView mean_, scale_, elements_, first_, is_far_;
+  Sweep estimate_, far_, nearer_, add_up_, means_, finish_;
   LastSweeps sweeps_;
   std::unique_ptr<const WholeRows> whole_;
 };

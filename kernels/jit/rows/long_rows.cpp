@@ -17,11 +17,17 @@ namespace {
 
 constexpr size_t kMostOperands = 1536;  ///< of all passes
 
+/// A loop over a row, or over its numbers.
+struct Pass : RowPass {
+  size_t guarded =
+      0;  ///< not 0: there is no loop, but so many passes behind this one are left out where its input is 0
+};
+
 }  // namespace
 
-class LongRows::Writer : public RowWriter {
+class LongRows::Passes : public Writer {
  public:
-  explicit Writer(const RowPlan& plan) : plan_(plan) {}
+  Passes(const RowPlan& plan, bool streaming) : plan_(plan), streaming_(streaming) {}
 
   void begin(const RowView& numbers, float value) override {
     Sweep s;
@@ -30,21 +36,33 @@ class LongRows::Writer : public RowWriter {
   }
   void read(const RowView& tensor, const RowView& numbers) override { copy(tensor, numbers); }
   void write(const RowView& numbers, const RowView& tensor) override { copy(numbers, tensor); }
-  void elements(const Sweep& sweep) override { add(sweep.passes(plan_.isa, plan_.space.lanes)); }
+  void elements(const Sweep& sweep) override { first_elements(sweep, plan_.space.lanes); }
+  void first_elements(const Sweep& sweep, int64_t count) override {
+    add(sweep.passes(plan_.isa, count, streaming_ && sweep.may_stream(plan_)));
+  }
   void numbers(const Sweep& sweep) override {
-    std::vector<RowPass> passes = sweep.passes(plan_.isa, 1);
+    std::vector<RowPass> passes = sweep.passes(plan_.isa, 1, false);
     for (RowPass& pass : passes)
       for (Lane& lane : pass.lanes.code) lane.number = true;
     add(std::move(passes));
   }
+  void where(const RowView& number, const std::function<void()>& write) override {
+    Pass guard;
+    guard.in = {number};
+    guard.shape.in = {{.dtype = Dtype::f32, .steps = false, .row_bytes = 0}};
+    const size_t at = passes_.size();
+    passes_.push_back(std::move(guard));
+    write();
+    passes_[at].guarded = passes_.size() - at - 1;
+  }
 
-  std::vector<RowPass> passes() && { return std::move(passes_); }
+  std::vector<Pass> passes() && { return std::move(passes_); }
 
  private:
   void copy(const RowView& from, const RowView& to) {
     Sweep s;
     s.store(to, s.load(from));
-    add(s.passes(plan_.isa, 1));
+    add(s.passes(plan_.isa, 1, false));
   }
   void add(std::vector<RowPass> passes) {
     for (RowPass& pass : passes) {
@@ -53,19 +71,20 @@ class LongRows::Writer : public RowWriter {
         if (pass.in[k].from == RowView::From::scratch) pass.shape.in[k].row_bytes = 0;
       for (size_t k = 0; k < pass.out.size(); ++k)
         if (pass.out[k].from == RowView::From::scratch) pass.shape.out[k].row_bytes = 0;
-      passes_.push_back(std::move(pass));
+      passes_.push_back({std::move(pass)});
     }
   }
 
   const RowPlan& plan_;
-  std::vector<RowPass> passes_;
+  bool streaming_;
+  std::vector<Pass> passes_;
 };
 
 class LongRows::Code : private RowEmitter {
  public:
-  Code(Isa isa, std::vector<RowPass> passes) : RowEmitter(isa, 0), passes_(std::move(passes)) {
+  Code(Isa isa, std::vector<Pass> passes) : RowEmitter(isa, 0), passes_(std::move(passes)) {
     int slots = 0;
-    for (const RowPass& pass : passes_) {
+    for (const Pass& pass : passes_) {
       first_slots_.push_back(slots);
       slots += static_cast<int>(pass.shape.in.size() + pass.shape.out.size());
     }
@@ -77,7 +96,10 @@ class LongRows::Code : private RowEmitter {
           {*this, passes_[p].lanes, {0, registers, rsp + spill_at}, [this](int operand) { return repeats(operand); }});
       spilled = std::max(spilled, bodies_.back().spill_slots());
     }
-    emit_in_frame(*this, {rbx, r12, r13, r14, r15}, spill_at + spilled * 64, [&] { emit_rows(); });
+    emit_in_frame(*this, {rbx, r12, r13, r14, r15}, spill_at + spilled * 64, [&] {
+      emit_rows();
+      if (std::ranges::any_of(passes_, [](const Pass& pass) { return pass.shape.streaming; })) sfence();
+    });
     emit_constants();
     finish_rows();
     bodies_.clear();
@@ -109,12 +131,17 @@ class LongRows::Code : private RowEmitter {
     Xbyak::Label row;
     align(16);
     L(row);
-    for (size_t p = 0; p < passes_.size(); ++p) emit_pass(p);
+    for (size_t p = 0; p < passes_.size();) p = passes_[p].guarded > 0 ? emit_guarded(p) : emit_pass(p);
+    for (size_t p = 0; p < passes_.size(); ++p) {
+      begin(p);
+      each_address([&](size_t k) { advance(slot(k), operand(k).row_bytes); });
+    }
     dec(r8);
     jnz(row, T_NEAR);
   }
 
-  void emit_pass(size_t p) {
+  /// Returns the number of the next one.
+  size_t emit_pass(size_t p) {
     begin(p);
     assign_addresses();
     each_address([&](size_t k) {
@@ -122,35 +149,68 @@ class LongRows::Code : private RowEmitter {
     });
     bodies_[p].emit_constants();
     emit_row(bodies_[p]);
-    each_address([&](size_t k) { advance(slot(k), operand(k).row_bytes); });
+    return p + 1;
   }
 
-  std::vector<RowPass> passes_;  // empty once there is code, and so are they:
+  size_t emit_guarded(size_t p) {
+    begin(p);
+    Xbyak::Label none;
+    mov(rdx, slot(0));
+    cmp(dword[rdx], 0);
+    je(none, T_NEAR);
+    const size_t end = p + 1 + passes_[p].guarded;
+    for (++p; p < end;) p = emit_pass(p);
+    L(none);
+    return end;
+  }
+
+  std::vector<Pass> passes_;  // empty once there is code, and so are they:
   std::vector<Body> bodies_;
   std::vector<int> first_slots_;
 };
 
-bool LongRows::fit(const RowPlan& plan) {
-  return plan.space.along_lanes && plan.tiling.blocks == 1 && !plan.may_stream;
+bool LongRows::fit(const RowPlan& plan, LongRowsWhere where) {
+  const bool fits = plan.space.along_lanes && plan.tiling.blocks == 1;
+  return fits && (!plan.may_stream || where == LongRowsWhere::everywhere);
 }
 
-LongRows::LongRows(const RowPlan& plan, size_t tile_bytes, const WriteRow& write) : WholeRows(plan, tile_bytes) {
-  Writer writer(plan);
-  write(writer);
-  std::vector<RowPass> passes = std::move(writer).passes();
-  for (const RowPass& pass : passes)
-    for (const auto* side : {&pass.in, &pass.out}) views_.insert(views_.end(), side->begin(), side->end());
-  PT_ASSERT(views_.size() <= kMostOperands);
-  code_ = std::make_unique<const Code>(plan.isa, std::move(passes));
+LongRows::LongRows(const RowPlan& plan, size_t tile_bytes, const Write& write)
+    : WholeRows(plan, tile_bytes), plain_(variant(write, false)) {
+  if (plan.may_stream) streaming_ = variant(write, true);
+  if (streaming_.streamed.empty()) streaming_.code = nullptr;
 }
 
 LongRows::~LongRows() = default;
 
-void LongRows::run(const RunArgs& args, std::byte* scratch, int64_t begin, int64_t end) const {
+LongRows::Variant LongRows::variant(const Write& write, bool streaming) const {
+  Passes writer(plan_, streaming);
+  write(writer);
+  std::vector<Pass> passes = std::move(writer).passes();
+  Variant made;
+  for (const Pass& pass : passes) {
+    made.views.insert(made.views.end(), pass.in.begin(), pass.in.end());
+    for (size_t k = 0; k < pass.out.size(); ++k) {
+      if (pass.shape.streaming && !pass.shape.out[k].kept) made.streamed.push_back(made.views.size());
+      made.views.push_back(pass.out[k]);
+    }
+  }
+  PT_ASSERT(made.views.size() <= kMostOperands);
+  made.code = std::make_unique<const Code>(plan_.isa, std::move(passes));
+  return made;
+}
+
+/// False, and nothing has been done, where results that are stored past the caches do not begin at cache lines.
+bool LongRows::run(const Variant& variant, const Tile& tile) {
   std::array<const void*, kMostOperands> addresses;
+  for (size_t k = 0; k < variant.views.size(); ++k) addresses[k] = tile.address(variant.views[k], 0);
+  if (!std::ranges::all_of(variant.streamed, [&](size_t k) { return is_at_cache_line(addresses[k]); })) return false;
+  (*variant.code)({addresses.data(), nullptr, nullptr, tile.rows});
+  return true;
+}
+
+void LongRows::run(const RunArgs& args, std::byte* scratch, int64_t begin, int64_t end) const {
   each_tile(args, scratch, begin, end, [&](const Tile& tile) {
-    for (size_t k = 0; k < views_.size(); ++k) addresses[k] = tile.address(views_[k], 0);
-    (*code_)({addresses.data(), nullptr, nullptr, tile.rows});
+    if (!streaming_.code || !run(streaming_, tile)) run(plain_, tile);
   });
 }
 

@@ -146,9 +146,11 @@ class Sweep {
   /// One row over `length` lanes.
   void run_row(const Tile& tile) const { run(tile, 0, 1, length_); }
 
-  /// The sweep over a row of `length` lanes, for those who make one code of several. While results are written, what
-  /// the next row reads is fetched.
-  std::vector<RowPass> passes(Isa isa, int64_t length) const;
+  /// The sweep over a row of `length` lanes, for those who make one code of several: with results past the caches, or
+  /// else what the next row reads is fetched while they are written.
+  std::vector<RowPass> passes(Isa isa, int64_t length, bool streaming) const;
+  /// Whether results leave the caches, and the plan's rows of them are whole cache lines.
+  bool may_stream(const RowPlan& plan) const;
   /// What is written, for those who make other code of it: operands of `expr` are numbers of views.
   const Expr& expr() const { return expr_; }
   const std::vector<RowView>& in() const { return in_; }
@@ -175,6 +177,7 @@ class Sweep {
   /// make(first, length, vectors): what covers a row of `length` lanes, in order.
   template <class F>
   auto covering(Isa isa, int64_t length, F make) const;
+  std::vector<bool> in_any_order() const;
   RowShape row_shape(int64_t length, int vectors) const;
   RowPass pass(Isa isa, int64_t first, int64_t length, int vectors) const;
   Code code(Isa isa, int64_t first, int64_t length, int vectors, bool streaming) const;
@@ -182,7 +185,6 @@ class Sweep {
   bool fetches_next_row() const;
   /// The output has one number for each row of a call.
   bool folds_row(size_t output) const;
-  bool may_stream(const RowPlan& plan) const;
   static int64_t block_lanes(const Tile& tile, const RowPlan& plan, int64_t block);
   void run(const Tile& tile, const Tile& previous, int64_t block, int64_t rows, int64_t lanes) const;
   static bool is_result(const RowView& view, Fold how) { return view.from == RowView::From::out && how == Fold::none; }

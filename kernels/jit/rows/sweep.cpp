@@ -3,6 +3,7 @@
 // are folded with each other before they meet the number, so that not every element waits for the one before it.
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "kernels/jit/rows/rows.hpp"
 #include "kernels/transplant.hpp"
@@ -96,16 +97,46 @@ int64_t Sweep::fetched_ahead(const RowView& view) const {
   return bytes <= kFarthest ? bytes : 0;
 }
 
+/// Of each input, whether it may be read in any order, if all inputs like it are read in the same one: it has bf16
+/// elements, whatever is computed of it is folded into the row's numbers, and nothing else along the row goes there.
+std::vector<bool> Sweep::in_any_order() const {
+  std::vector<bool> free;
+  for (const RowView& view : in_) free.push_back(view.steps && view.dtype == Dtype::bf16);
+  const auto in_order = [&](size_t k) { return in_[k].steps && !free[k]; };
+  std::vector<std::vector<size_t>> read(expr_.code.size());  // by each value
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t i = 0; i < expr_.code.size(); ++i) {
+      const Instr& in = expr_.code[i];
+      read[i].clear();
+      if (in.op == ExprOp::load) read[i].push_back(static_cast<size_t>(in.imm));
+      const std::array operands = {in.a, in.b, in.c};
+      for (size_t k = 0; k < static_cast<size_t>(operand_count(in.op)); ++k)
+        read[i].insert(read[i].end(), read[operands[k]].begin(), read[operands[k]].end());
+      if (!writes(in.op)) continue;
+      if (folds_row(static_cast<size_t>(in.imm)) && std::ranges::none_of(read[i], in_order)) continue;
+      for (size_t k : read[i]) {
+        changed = changed || free[k];
+        free[k] = false;
+      }
+    }
+  }
+  return free;
+}
+
 RowShape Sweep::row_shape(int64_t length, int vectors) const {
   RowShape shape{.length = length, .vectors = vectors};
-  for (const RowView& view : in_) {
+  const std::vector<bool> free = vectors % 2 == 0 ? in_any_order() : std::vector<bool>(in_.size(), false);
+  for (size_t k = 0; k < in_.size(); ++k) {
+    const RowView& view = in_[k];
     const auto ahead = static_cast<int>(fetched_ahead(view));
     shape.in.push_back({.dtype = view.dtype,
                         .steps = view.steps,
                         .row_bytes = view.row,
                         .fetching = ahead == 0          ? Fetching{}
                                     : fetches_in_turns_ ? Fetching::in_turns(ahead)
-                                                        : Fetching::near(ahead)});
+                                                        : Fetching::near(ahead),
+                        .every_other = free[k] ? EveryOther::even : EveryOther::no});
   }
   for (size_t k = 0; k < out_.size(); ++k)
     shape.out.push_back({.dtype = out_[k].dtype,
@@ -194,11 +225,17 @@ bool Sweep::fetches_next_row() const {
   return in == 1 && out == 1 && longest <= kFetchedRow;
 }
 
-std::vector<RowPass> Sweep::passes(Isa isa, int64_t length) const {
+std::vector<RowPass> Sweep::passes(Isa isa, int64_t length, bool streaming) const {
   Sweep sweep = *this;
-  sweep.rows_ahead_ = fetches_next_row() ? 1 : 0;
-  return covering(isa, length,
-                  [&](int64_t first, int64_t count, int vectors) { return sweep.pass(isa, first, count, vectors); });
+  if (streaming)
+    sweep.unrolled_as_ = true;  // whole cache lines of all types
+  else
+    sweep.rows_ahead_ = fetches_next_row() ? 1 : 0;
+  return sweep.covering(isa, length, [&](int64_t first, int64_t count, int vectors) {
+    RowPass pass = sweep.pass(isa, first, count, vectors);
+    pass.shape.streaming = streaming;
+    return pass;
+  });
 }
 
 bool Sweep::join(const Sweep& last) {

@@ -15,10 +15,10 @@ constexpr int64_t kOperationsAnElement = 3;
 }  // namespace
 
 std::unique_ptr<const WholeRows> whole_rows(const RowPlan& plan, size_t tile_bytes, int64_t most_short,
-                                            const WriteRow& write) {
+                                            const WriteRow& write, LongRowsWhere long_rows) {
   if (ShortRows::fit(plan, most_short)) return std::make_unique<const ShortRows>(plan, write);
   if (ShortColumns::fit(plan)) return std::make_unique<const ShortColumns>(plan, write);
-  if (LongRows::fit(plan)) return std::make_unique<const LongRows>(plan, tile_bytes, write);
+  if (LongRows::fit(plan, long_rows)) return std::make_unique<const LongRows>(plan, tile_bytes, write);
   return nullptr;
 }
 

@@ -26,6 +26,9 @@ class RowWriter {
 };
 using WriteRow = std::function<void(RowWriter&)>;
 
+/// Where rows that registers cannot hold are whole.
+enum class LongRowsWhere : uint8_t { in_caches, everywhere };
+
 class WholeRows {
  public:
   virtual ~WholeRows() = default;
@@ -62,10 +65,10 @@ class WholeRows {
 };
 
 /// `write` says what is done to rows, whose tiles need `tile_bytes` of scratch memory. Null where tiles are better:
-/// where rows have more than a block of lanes, or leave the caches and have more than `most_short` vectors, or are many
-/// and their lanes have the results.
+/// where rows have more than a block of lanes, or leave the caches (unless `long_rows` says otherwise) and have more
+/// than `most_short` vectors, or are many and their lanes have the results.
 std::unique_ptr<const WholeRows> whole_rows(const RowPlan& plan, size_t tile_bytes, int64_t most_short,
-                                            const WriteRow& write);
+                                            const WriteRow& write, LongRowsWhere long_rows = LongRowsWhere::in_caches);
 
 /// Scratch memory of rows that are whole, or else swept in tiles that need `tile_bytes` each.
 inline size_t rows_scratch_bytes(const WholeRows* whole, const RowPlan& plan, size_t tile_bytes,
