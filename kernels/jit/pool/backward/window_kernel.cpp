@@ -44,6 +44,7 @@ bool WindowKernel::joins(Isa isa, const PoolPlan& p) {
 }
 
 Fetching WindowKernel::fetching(const PoolPlan& p) {
+  if (p.tap_rows() == 1 && reads_streams_alone()) return {};  // windows of one axis: one stream
   const bool few_rows = p.tap_rows() <= (along_x(p) && !reads_streams_alone() ? kFewPlaneRows : kFewRows);
   if (few_rows) return Fetching::in_turns();
   return along_x(p) ? Fetching::near() : Fetching::of_many_streams();
