@@ -170,7 +170,11 @@ class LayerNorm {
 
   void make_tiles() {
     const bool has_means = !root_mean_square_ && !at_once_;
-    if (at_once_) estimate_.make(plan_.isa, kFirst, 0, false);
+    if (at_once_) {
+      estimate_.make(plan_.isa, kFirst, 0, false);
+      far_.make(plan_.isa, plan_.results(), 0, false);
+      nearer_.make(plan_.isa, 1, 0, false);
+    }
     if (has_means) add_up_.make(plan_);
     if (has_means && one_block()) means_.make(plan_.isa, plan_.results(), 0, false);
     if (one_block()) finish_.make(plan_.isa, plan_.results(), 0, false);
@@ -232,19 +236,15 @@ class LayerNorm {
     });
   }
 
-  /// Of rows whose first elements are far from the others.
   void measure_again(const Tile& tile) const {
-    const auto count = static_cast<float>(plan_.space.lanes);
-    float *first = tile.floats(first_), *sums = tile.floats(sums_), *squares = tile.floats(squares_);
+    far_.run_row(tile);
     for (int64_t i = 0; i < tile.rows; ++i) {
-      const float shift = sums[i] / count;
-      if (!(2 * shift * shift > squares[i] / count)) continue;
-      first[i] += shift;
-      sums[i] = squares[i] = 0;
+      if (tile.floats(is_far_)[i] == 0) continue;
       Tile row = tile;
       row.row += i;
       row.rows = 1;
       row.scratch += i * static_cast<int64_t>(sizeof(float));  // numbers of results alone are read and written
+      nearer_.run_row(row);
       sweeps_.inner.run(row, plan_, 0);
     }
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// LayerNormBackward, with c = x - mean, g the gradient and h = g gamma, n elements a row:
-//   first sweep    the row's sums of h and of h c
-//   then           a = rstd sum h / n, b = rstd^3 sum(h c) / n
-//   second sweep   h rstd - a - c b; g c rstd and g are added to the gradients of gamma and beta
+// LayerNormBackward, with x' = (x - mean) rstd, g the gradient and h = g gamma, n elements a row:
+//   first sweep    the row's sums of h and of h x'
+//   then           a = rstd sum h / n, b = rstd sum(h x') / n
+//   second sweep   h rstd - a - x' b; g x' and g are added to the gradients of gamma and beta
 // Rows are dealt to a fixed number of groups; each group has its own f32 gradients of gamma and beta, which are added
 // in f64, in order. So results do not depend on the number of threads.
 #include <algorithm>
@@ -101,37 +101,38 @@ class LayerNormBackward {
   size_t group_bytes() const { return static_cast<size_t>(aligned(plan_.space.lanes * 4)); }
   size_t group_offset(int64_t group) const { return static_cast<size_t>(group) * 2 * group_bytes(); }
 
-  struct Element {
-    Value c, g, h;
+  struct Normalised {
+    Value x, g, h;
   };
-  Element element(Sweep& s, bool stored) const {
+  Normalised normalised(Sweep& s, bool stored) const {
     ExprBuilder b = s.builder();
     const Value g = stored ? s.load(elements_) : s.front(plan_);
-    const Value c = b.sub(s.load(plan_.in[0]), s.load(mean_));
-    return {c, g, gamma_.lane ? b.mul(g, s.load(gamma_)) : g};
+    const Value centred = b.sub(s.load(plan_.in[0]), s.load(mean_));
+    const Value x = b.mul(centred, s.load(rstd_));
+    return {x, g, gamma_.lane ? b.mul(g, s.load(gamma_)) : g};
   }
 
   void write_sums() {
     Sweep& sums = sweeps_.inner;
-    const Element n = element(sums, false);
+    const Normalised n = normalised(sums, false);
     if (plan_.edges.has_front) sums.store(elements_, n.g);
     sums.fold(sum_, Fold::sum, n.h);
-    sums.fold(dot_, Fold::sum, product_for_sum(sums.builder(), n.h, n.c));
+    sums.fold(dot_, Fold::sum, product_for_sum(sums.builder(), n.h, n.x));
   }
 
   void write_map() {
     Sweep& map = sweeps_.last;
-    const Element n = element(map, plan_.edges.has_front);
+    const Normalised n = normalised(map, plan_.edges.has_front);
     ExprBuilder b = map.builder();
     // Both with the opposite sign, see means_.
     const Value mean = map.load(first_block(sum_)), slope = map.load(first_block(dot_)), rstd = map.load(rstd_);
-    map.back(plan_, b.fma(n.c, slope, b.fma(n.h, rstd, mean)));
+    map.back(plan_, b.fma(n.x, slope, b.fma(n.h, rstd, mean)));
     if (gradients_) {
       // Their place differs from group to group: it comes with the tile.
       const int64_t block = plan_.tiling.block * 4;
       RowView gamma{.from = RowView::From::out, .port = gamma_sum_port(), .lane = 4, .block = block};
       RowView beta{.from = RowView::From::out, .port = gamma_sum_port() + 1, .lane = 4, .block = block};
-      map.fold(gamma, Fold::sum, product_for_sum(b, n.g, b.mul(n.c, rstd)));
+      map.fold(gamma, Fold::sum, product_for_sum(b, n.g, n.x));
       map.fold(beta, Fold::sum, n.g);
     }
   }
@@ -143,9 +144,8 @@ class LayerNormBackward {
     deviations_.store(as_row(rstd_), b.div(b.constant(1), b.apply(ExprOp::sqrt, variance)));
     ExprBuilder m = means_.builder();
     const Value count = m.constant(-static_cast<float>(plan_.space.lanes)), rstd = means_.load(as_row(rstd_));
-    const auto mean = [&](const RowView& view) { return m.mul(m.div(means_.load(as_row(view)), count), rstd); };
-    means_.store(as_row(sum_), mean(sum_));
-    means_.store(as_row(dot_), m.mul(m.mul(mean(dot_), rstd), rstd));  // its cube may overflow
+    for (const RowView& view : {sum_, dot_})
+      means_.store(as_row(view), m.mul(m.div(means_.load(as_row(view)), count), rstd));
   }
 
   void make_tiles() {

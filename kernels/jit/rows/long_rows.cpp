@@ -17,10 +17,10 @@ namespace {
 
 constexpr size_t kMostOperands = 1536;  ///< of all passes
 
-/// A loop over a row, or over its numbers.
+/// A loop over a row, or over its numbers; or, where so many passes are guarded, none: those behind it are left out for
+/// rows whose number, its input, is 0.
 struct Pass : RowPass {
-  size_t guarded =
-      0;  ///< not 0: there is no loop, but so many passes behind this one are left out where its input is 0
+  size_t guarded = 0;
 };
 
 }  // namespace
