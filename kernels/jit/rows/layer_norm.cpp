@@ -13,7 +13,6 @@
 #include "kernels/jit/rows/norm_parts.hpp"
 #include "kernels/jit/rows/short_rows.hpp"
 #include "src/base/check.hpp"
-#include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 
@@ -157,8 +156,7 @@ class LayerNorm {
   }
 
   void make_whole_rows() {
-    // Where one stream at a time is as fast as memory, a row's loads and stores need not go together.
-    const auto where = reads_streams_alone() ? LongRowsWhere::everywhere : LongRowsWhere::in_caches;
+    constexpr auto where = LongRowsWhere::in_streams_too;
     if (!at_once_) {
       const auto write = [this](RowWriter& row) { write_row(row); };
       whole_ = whole_rows(plan_, scratch_.bytes(), most_in_one_piece(), write, where);
@@ -236,6 +234,7 @@ class LayerNorm {
     });
   }
 
+  /// Of rows whose first elements are far from the others.
   void measure_again(const Tile& tile) const {
     far_.run_row(tile);
     for (int64_t i = 0; i < tile.rows; ++i) {

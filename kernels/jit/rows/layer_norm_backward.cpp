@@ -12,7 +12,6 @@
 #include "kernels/jit/rows/norm_parts.hpp"
 #include "kernels/jit/rows/whole_rows.hpp"
 #include "src/base/check.hpp"
-#include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/round.hpp"
 #include "src/base/shape.hpp"
@@ -65,7 +64,7 @@ class LayerNormBackward {
     write_numbers();
     // By measurement: rows of 32-bit elements fill the nearest cache, with the vectors beside them.
     const bool narrow = bits_of(plan_.in[0].dtype) == 16 && bits_of(plan_.in[1].dtype) == 16;
-    const auto where = reads_streams_alone() && narrow ? LongRowsWhere::everywhere : LongRowsWhere::in_caches;
+    const auto where = narrow ? LongRowsWhere::in_streams_too : LongRowsWhere::in_caches;
     const auto write = [this](RowWriter& row) { write_row(row); };
     whole_ = whole_rows(plan_, scratch_.bytes(), kShort, write, where);
     if (!whole_) make_tiles();
@@ -124,7 +123,7 @@ class LayerNormBackward {
     Sweep& map = sweeps_.last;
     const Normalised n = normalised(map, plan_.edges.has_front);
     ExprBuilder b = map.builder();
-    // Both with the opposite sign, see means_.
+    // Both with the opposite sign and times rstd, see write_numbers.
     const Value mean = map.load(first_block(sum_)), slope = map.load(first_block(dot_)), rstd = map.load(rstd_);
     map.back(plan_, b.fma(n.x, slope, b.fma(n.h, rstd, mean)));
     if (gradients_) {

@@ -10,6 +10,7 @@
 #include "kernels/jit/code/frame.hpp"
 #include "kernels/jit/flat/row_emitter.hpp"
 #include "src/base/check.hpp"
+#include "src/base/cpu.hpp"
 #include "src/base/round.hpp"
 
 namespace partita::jit {
@@ -171,13 +172,12 @@ class LongRows::Code : private RowEmitter {
 
 bool LongRows::fit(const RowPlan& plan, LongRowsWhere where) {
   const bool fits = plan.space.along_lanes && plan.tiling.blocks == 1;
-  return fits && (!plan.may_stream || where == LongRowsWhere::everywhere);
+  return fits && (!plan.may_stream || (where == LongRowsWhere::in_streams_too && reads_streams_alone()));
 }
 
 LongRows::LongRows(const RowPlan& plan, size_t tile_bytes, const Write& write)
     : WholeRows(plan, tile_bytes), plain_(variant(write, false)) {
   if (plan.may_stream) streaming_ = variant(write, true);
-  if (streaming_.streamed.empty()) streaming_.code = nullptr;
 }
 
 LongRows::~LongRows() = default;
@@ -194,6 +194,7 @@ LongRows::Variant LongRows::variant(const Write& write, bool streaming) const {
       made.views.push_back(pass.out[k]);
     }
   }
+  if (streaming && made.streamed.empty()) return {};
   PT_ASSERT(made.views.size() <= kMostOperands);
   made.code = std::make_unique<const Code>(plan_.isa, std::move(passes));
   return made;

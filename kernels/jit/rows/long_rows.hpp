@@ -42,6 +42,7 @@ class LongRows : public WholeRows {
     std::vector<size_t> streamed;  ///< which of them are results that are stored past the caches
     std::unique_ptr<const Code> code;
   };
+  /// Without code where `streaming` makes no difference.
   Variant variant(const Write& write, bool streaming) const;
   static bool run(const Variant& variant, const Tile& tile);
 

@@ -26,8 +26,9 @@ class RowWriter {
 };
 using WriteRow = std::function<void(RowWriter&)>;
 
-/// Where rows that registers cannot hold are whole.
-enum class LongRowsWhere : uint8_t { in_caches, everywhere };
+/// Where rows that registers cannot hold are whole: where results stay in the caches, or also past them on processors
+/// where one stream at a time is as fast as memory, so that a row's loads and stores need not go together.
+enum class LongRowsWhere : uint8_t { in_caches, in_streams_too };
 
 class WholeRows {
  public:
