@@ -206,11 +206,15 @@ Value erf_of(LaneBuilder& b, Value x) {
   return b.select(b.op(LaneOp::gt, b.constant(kSmall), size), small, with_sign_of(b, large, x));
 }
 
-/// exp(x) / (1 + exp(x)), which keeps its accuracy where the result is denormal.
+/// exp(x) / (1 + exp(x)), which keeps its accuracy where the result is denormal; 1 / (1 + exp(-x)) takes less.
 Value sigmoid_of(LaneBuilder& b, Value x) {
+  if (b.narrow_and_wide()) {
+    const Exponential e = power_of_two(b, b.mul(x, b.constant(-kLog2e)));
+    return b.op(LaneOp::inverse, b.add(scaled(b, e.factor, e), b.constant(1)));
+  }
   constexpr float kOne = 30;  // sigmoid of it is 1 in f32
   const Value e = exp_within(b, at_least_lowest(b, at_most(b, kOne, x)));
-  return quotient(b, e, b.add(e, b.constant(1)));
+  return b.div(e, b.add(e, b.constant(1)));
 }
 
 /// max(x, 0) + log(1 + exp(-|x|))
