@@ -125,6 +125,7 @@ int Body::pin(const std::vector<int>& values) {
 }
 
 void Body::emit_constants() {
+  if (std::ranges::any_of(code_, [](const Lane& lane) { return lane.op == LaneOp::unpack; })) e_.prepare_unpack();
   for (size_t i = 0; i < code_.size(); ++i)
     if (pinned_[i] >= 0 && is_constant(static_cast<int>(i))) e_.broadcast_bits(e_.vec(pinned_[i]), code_[i].imm);
 }

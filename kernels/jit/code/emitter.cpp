@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lane operations as AVX2 or AVX-512 instructions. k1 masks the last, partial vector; k2 holds comparisons; eax is free
-// for single elements.
+// Lane operations as AVX2 or AVX-512 instructions. k1 masks the last, partial vector; k2 holds comparisons; k3 the upper
+// words of lanes, where there are pairs; eax is free for single elements.
 #include "kernels/jit/code/emitter.hpp"
 
 #include <algorithm>
@@ -81,6 +81,17 @@ Xbyak::Address Emitter::halves_in_turns() {
   std::vector<int32_t> order;
   for (int32_t l = 0; l < kWords; ++l) order.push_back(l / 2 + l % 2 * (kWords / 2));
   return words(order);
+}
+
+Xbyak::Address Emitter::upper_words(int half) {
+  std::vector<int32_t> places;
+  for (int32_t l = 0; l < kWords; ++l) places.push_back(half * (kWords / 2) + l / 2);
+  return words(places);
+}
+
+void Emitter::prepare_unpack() {
+  mov(eax, 0xaaaaaaaau);
+  kmovd(k3, eax);
 }
 
 void Emitter::emit_constants() {
@@ -277,6 +288,8 @@ void Emitter::compute(const Lane& lane, Xmm dst, Xmm a, Xmm b, Xmm c) {
       vpshufd(low(dst), low(a), static_cast<uint8_t>(imm * 0x55));
       return vbroadcastss(dst, low(dst));
     case LaneOp::pack: return pack(dst, a, b, static_cast<Dtype>(lane.imm));
+    case LaneOp::unpack: return vpermw(dst | k3 | T_z, b, a);
+    case LaneOp::word_places: return vmovups(dst, upper_words(lane.imm));
     case LaneOp::add:
     case LaneOp::sub:
     case LaneOp::mul:

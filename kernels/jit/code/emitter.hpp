@@ -56,6 +56,8 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   void select_or_zero(Xbyak::Xmm dst, Xbyak::Xmm yes);
   /// AVX-512: the mask of lanes of ones.
   void take_condition(Xbyak::Xmm mask) { vpmovd2m(k2, mask); }
+  /// AVX-512: before anything is unpacked, once. Uses k3 from then on, and eax now.
+  void prepare_unpack();
   /// dst = op of a, b, c (registers). Not for load, store, skeleton, constant, index, number.
   /// A round of random numbers uses scratch 0 and 1.
   void compute(const Lane& lane, Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, Xbyak::Xmm c);
@@ -140,6 +142,7 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
 
  private:
   Xbyak::Address constant(int32_t bits);
+  Xbyak::Address upper_words(int half);
   void use_mask(int begin, int end);
   void load_masked(const Xbyak::Xmm& dst, int bytes, const Xbyak::RegExp& address);
   void load_same(Xbyak::Xmm dst, Dtype dtype, const Xbyak::RegExp& address);

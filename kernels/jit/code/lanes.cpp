@@ -17,7 +17,8 @@ int lane_operands(LaneOp op) {
     case constant:
     case index:
     case number:
-    case lane_number: return 0;
+    case lane_number:
+    case word_places: return 0;
     case store:
     case sqrt:
     case round:
@@ -63,7 +64,8 @@ int lane_operands(LaneOp op) {
     case keep:
     case halves:
     case quarters:
-    case pack: return 2;
+    case pack:
+    case unpack: return 2;
     case fma:
     case fnma:
     case select: return 3;
@@ -114,7 +116,7 @@ Lanes loads_first(const Lanes& lanes) {
   return in_order_of(lanes, order);
 }
 
-Lanes by_level(const Lanes& lanes) {
+std::vector<int> levels_of(const Lanes& lanes) {
   const std::vector<Lane>& code = lanes.code;
   std::vector<int> level(code.size(), 0);
   for (size_t i = 0; i < code.size(); ++i) {
@@ -124,7 +126,12 @@ Lanes by_level(const Lanes& lanes) {
       if (code[r].op != LaneOp::constant) level[i] = std::max(level[i], level[r] + 1);
     }
   }
-  std::vector<size_t> order(code.size());
+  return level;
+}
+
+Lanes by_level(const Lanes& lanes) {
+  const std::vector<int> level = levels_of(lanes);
+  std::vector<size_t> order(lanes.code.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return level[a] < level[b]; });
   return in_order_of(lanes, order);

@@ -18,6 +18,7 @@ enum class LaneOp : uint8_t {
   index,        ///< s32 coordinate along axis `imm` of the loop's space
   number,       ///< 64 bits, then 64 zeros: the number of the vector's first element, which is operand `imm`'s address
   lane_number,  ///< 0, 1, 2, ..
+  word_places,  ///< what unpack wants of half `imm` of a pair; where LaneBuilder::wide
   add,
   sub,
   mul,
@@ -65,7 +66,8 @@ enum class LaneOp : uint8_t {
   quarters,         ///< of two such: what is left of four vectors, side by side
   across_quarters,  ///< four numbers: each quarter of a, folded
   spread,           ///< number `imm` of a in every lane
-  pack,             ///< a, then b, rounded to type `imm` of 16 bits, two a lane; where LaneBuilder::wide
+  pack,    ///< a, then b, rounded to type `imm` of 16 bits: a pair, two elements a lane; where LaneBuilder::wide
+  unpack,  ///< the elements of bf16 of pair a that are at the places b as f32; where LaneBuilder::wide
 };
 
 struct Lane {
@@ -84,6 +86,9 @@ struct Lanes {
   /// Loads and stores stay in this order; otherwise loads come first, so that an output may lie over an input.
   bool in_order = false;
 };
+
+/// How many operations each waits for, one behind the other.
+std::vector<int> levels_of(const Lanes& lanes);
 
 /// The same in the order of how many operations each waits for, so that independent ones take turns.
 Lanes by_level(const Lanes& lanes);

@@ -20,7 +20,8 @@ using Xbyak::Xmm;
 
 bool computes_nothing(const Lanes& lanes) {
   return std::ranges::all_of(lanes.code, [](const Lane& lane) {
-    return lane.op == LaneOp::load || lane.op == LaneOp::store || lane.op == LaneOp::pack;
+    using enum LaneOp;
+    return lane.op == load || lane.op == store || lane.op == pack || lane.op == unpack || lane.op == word_places;
   });
 }
 

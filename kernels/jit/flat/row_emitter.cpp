@@ -206,6 +206,7 @@ void RowEmitter::load_operand(Xmm dst, int k, int count) {
   if (o.count > 0) count = o.count;
   const RegExp from = elements(static_cast<size_t>(k));
   fetch(o, from, count);
+  if (o.packed) return load_bytes(dst, sizeof(float), from, count);
   if (o.every_other != EveryOther::no) return load_every_other(dst, from, o.every_other == EveryOther::odd);
   load(dst, o.dtype, Walk::next, from, count);
 }

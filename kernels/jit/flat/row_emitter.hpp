@@ -36,7 +36,8 @@ struct RowOperand {
   int place = -1, behind = 0;
   EveryOther every_other = EveryOther::no;  ///< of an input of bf16
   int count = 0;                            ///< not 0: of each vector so many elements
-  bool packed = false;  ///< of an output of 16-bit elements: what is stored are two whole vectors (LaneOp::pack)
+  /// Of 16-bit elements: what is loaded or stored are those of two whole vectors (LaneOp::unpack, pack).
+  bool packed = false;
   std::optional<JoinedVector> joined = {};
   /// Of an input whose addresses are numbers (ExprOp::uniform): how it lies over the loop.
   std::optional<TensorDesc> numbers = {};

@@ -5,6 +5,7 @@
 #include "kernels/jit/code/expand.hpp"
 #include "kernels/jit/code/vector_random.hpp"
 #include "kernels/jit/flat/flat_parts.hpp"
+#include "kernels/jit/flat/pairs.hpp"
 #include "kernels/transplant.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
@@ -98,64 +99,13 @@ void SideBySide::add(Isa isa, int vector, int64_t row) {
   }
 }
 
-namespace {
-
-/// Of an output of 16-bit elements: the one whose vectors lie behind its own in the same 64 bytes; -1: none.
-int follower_of(const std::vector<RowOperand>& out, size_t k) {
-  const RowOperand& first = out[k];
-  const bool halves = first.dtype == Dtype::bf16 || first.dtype == Dtype::f16;
-  constexpr int kBytes = lanes_of(Isa::avx512) * 2;
-  if (!halves || first.fold != Fold::none || !first.steps || first.behind % (2 * kBytes) != 0) return -1;
-  const int place = first.place < 0 ? static_cast<int>(k) : first.place;
-  const auto follows = [&](const RowOperand& o) { return o.place == place && o.behind == first.behind + kBytes; };
-  const auto found = std::ranges::find_if(out, follows);
-  return found == out.end() ? -1 : static_cast<int>(found - out.begin());
-}
-
-/// With one store for two vectors of 16-bit elements that follow each other.
-Lanes with_packed_stores(const Lanes& lanes, RowShape& shape) {
-  std::vector<int> first_of(shape.out.size(), -1);
-  for (size_t k = 0; k < shape.out.size(); ++k)
-    if (const int second = follower_of(shape.out, k); second >= 0)
-      first_of[static_cast<size_t>(second)] = static_cast<int>(k);
-  for (const Lane& lane : lanes.code)
-    if (lane.op == LaneOp::store && lane.flag) return lanes;  // integers
-
-  Lanes packed;
-  packed.in_order = lanes.in_order;
-  LaneBuilder b(packed);
-  std::vector<LaneBuilder::Value> moved(lanes.code.size()), stored(shape.out.size());
-  for (size_t i = 0; i < lanes.code.size(); ++i) {
-    Lane lane = lanes.code[i];
-    lane.a = moved[lane.a];
-    lane.b = moved[lane.b];
-    lane.c = moved[lane.c];
-    const auto k = static_cast<size_t>(lane.imm);
-    if (lane.op == LaneOp::store && first_of[k] >= 0) {
-      RowOperand& first = shape.out[static_cast<size_t>(first_of[k])];
-      first.packed = true;
-      const LaneBuilder::Value value = stored[static_cast<size_t>(first_of[k])];
-      lane.a = b.op(LaneOp::pack, value, lane.a, 0, static_cast<int32_t>(first.dtype));
-      lane.imm = first_of[k];
-    } else if (lane.op == LaneOp::store && std::ranges::find(first_of, lane.imm) != first_of.end()) {
-      stored[k] = lane.a;  // it waits for the other one, which the copy behind makes
-      continue;
-    }
-    moved[i] = b.emit(lane);
-  }
-  if (!lanes.code.empty()) packed.result = moved[lanes.result];
-  return packed;
-}
-
-}  // namespace
-
 Lanes SideBySide::lanes(Isa isa, RowShape& shape) {
   for (size_t k = 0; k < folded_.size(); ++k)
     if (folded_[k]) ExprBuilder(expr_).fold(shape_.out[k].fold, static_cast<int>(k), *folded_[k]);
   shape.in = shape_.in;
   shape.out = shape_.out;
   const Lanes lanes = expanded(expr_, types_, isa);
-  return isa == Isa::avx512 ? with_packed_stores(lanes, shape) : lanes;
+  return isa == Isa::avx512 ? in_pairs(lanes, shape) : lanes;
 }
 
 RowsAtOnce::RowsAtOnce(Isa isa, const Expr& expr, RowShape shape, int rows) : rows_(rows) {

@@ -30,8 +30,8 @@ class SideBySide {
   /// Inputs that lie at one place are shared, and what is folded there is folded with each other first. What
   /// operands say of fetching is done once a line.
   void add_vectors(Isa isa, int count, int64_t row = 0);
-  /// Once, when all are added; fills the operands of `shape`. Two vectors of 16-bit results that follow each other are
-  /// one store where vectors are cache lines.
+  /// Once, when all are added; fills the operands of `shape`. With AVX-512 two vectors of 16-bit elements go in pairs
+  /// (pairs.hpp).
   Lanes lanes(Isa isa, RowShape& shape);
 
  private:
