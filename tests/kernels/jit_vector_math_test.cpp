@@ -63,7 +63,10 @@ int32_t unary(const Lane& lane, int32_t a) {
     case LaneOp::to_int:
       return std::fabs(as_float(a)) < 0x1p31f ? static_cast<int32_t>(std::nearbyint(as_float(a))) : INT32_MIN;
     case LaneOp::to_float: return as_bits(static_cast<float>(a));
-    case LaneOp::lookup: return as_bits(looked_up(lane.imm)[static_cast<size_t>(a) % looked_up(lane.imm).size()]);
+    case LaneOp::table: return 0;  // all of it; lookups know which
+    case LaneOp::lookup:
+    case LaneOp::lookup_in_two:
+      return as_bits(looked_up(lane.imm)[static_cast<size_t>(a) % looked_up(lane.imm).size()]);
     case LaneOp::inverse: return as_bits(with_bits(1 / as_float(a), 14));
     case LaneOp::rectified: return as_bits(rectified(as_float(a)));
     default: ADD_FAILURE() << "no meaning for lane operation " << static_cast<int>(lane.op); return 0;

@@ -158,7 +158,9 @@ bool Emitter::takes_memory(const Lane& lane, int k) const {
     case LaneOp::div:
     case LaneOp::andnot:
     case LaneOp::isub:
+    case LaneOp::lookup:
     case LaneOp::philox: return k == 1;
+    case LaneOp::lookup_in_two: return k == 2;
     case LaneOp::max:
     case LaneOp::min: return k == 1 && !lane.flag;
     case LaneOp::gt:
@@ -178,6 +180,8 @@ void Emitter::compute(const Lane& lane, Xmm dst, const Xmm (&in)[3], int k, cons
     case LaneOp::ge:
     case LaneOp::eq: return vcmpps(dst, a, memory, predicate_of(lane.op));
     case LaneOp::igt: return vpcmpgtd(dst, a, memory);
+    case LaneOp::lookup: return vpermps(Xbyak::Zmm(dst.getIdx()), Xbyak::Zmm(a.getIdx()), memory);
+    case LaneOp::lookup_in_two: return lookup_in_two(dst, a, in[1], memory);
     case LaneOp::philox: return philox_round(dst, a, memory);
     case LaneOp::select: return vblendvps(dst, in[2], memory, a);
     default: break;
@@ -193,14 +197,19 @@ void Emitter::compute(const Lane& lane, Xmm dst, const Xmm (&in)[3], int k, cons
   negated ? vfnmadd132ps(dst, in[2], memory) : vfmadd132ps(dst, in[2], memory);
 }
 
-void Emitter::lookup(Xmm dst, Xmm a, const std::vector<int32_t>& table) {
-  if (table.size() == static_cast<size_t>(lanes()))
-    return vpermps(Xbyak::Zmm(dst.getIdx()), Xbyak::Zmm(a.getIdx()), pattern(table));
-  const std::vector<int32_t> first(table.begin(), table.begin() + lanes()), rest(table.begin() + lanes(), table.end());
-  const Xmm picked = dst == a ? scratch(0) : dst;
-  vmovups(picked, pattern(first));
-  if (dst == a) return vpermi2ps(dst, picked, pattern(rest));
-  vpermt2ps(dst, a, pattern(rest));
+Xbyak::Address Emitter::half_of_table(int32_t imm) {
+  const std::span<const float> numbers = looked_up(imm / 2);
+  return pattern(bits_of(numbers.subspan(static_cast<size_t>(imm % 2 * lanes()), static_cast<size_t>(lanes()))));
+}
+
+/// dst = number a of those in `first` and `rest`. May use scratch 0.
+void Emitter::lookup_in_two(Xmm dst, Xmm a, Xmm first, const Xbyak::Operand& rest) {
+  if (dst == a) return vpermi2ps(dst, first, rest);
+  const bool keeps_rest = rest.isREG() && rest.getIdx() == dst.getIdx();
+  const Xmm picked = keeps_rest ? scratch(0) : dst;
+  if (picked != first) vmovaps(picked, first);
+  vpermt2ps(picked, a, rest);
+  if (keeps_rest) vmovaps(dst, picked);
 }
 
 /// Words 0 and 2 of the counters are multiplied; the products' upper words, with words 1 and 3, and the key become
@@ -275,7 +284,9 @@ void Emitter::compute(const Lane& lane, Xmm dst, Xmm a, Xmm b, Xmm c) {
     case LaneOp::cast: return cast(dst, a, static_cast<Dtype>(lane.imm));
     case LaneOp::scale: return vscalefps(dst, a, b);
     case LaneOp::fraction: return vreduceps(dst, a, kDown);
-    case LaneOp::lookup: return lookup(dst, a, bits_of(looked_up(lane.imm)));
+    case LaneOp::table: return vmovups(dst, half_of_table(lane.imm));
+    case LaneOp::lookup: return vpermps(Xbyak::Zmm(dst.getIdx()), Xbyak::Zmm(a.getIdx()), b);
+    case LaneOp::lookup_in_two: return lookup_in_two(dst, a, b, c);
     case LaneOp::inverse: return vrcp14ps(dst, a);
     case LaneOp::rectified: return rectify(dst, a);
     case LaneOp::keep: return keep_lanes(dst, a, b, lane.imm);

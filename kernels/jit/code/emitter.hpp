@@ -166,7 +166,8 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   void keep_lanes(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm others, int count);
   void compare(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, uint8_t predicate);
   void philox_round(Xbyak::Xmm dst, Xbyak::Xmm counter, const Xbyak::Operand& key);
-  void lookup(Xbyak::Xmm dst, Xbyak::Xmm a, const std::vector<int32_t>& table);
+  Xbyak::Address half_of_table(int32_t imm);
+  void lookup_in_two(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm first, const Xbyak::Operand& rest);
   void rectify(Xbyak::Xmm dst, Xbyak::Xmm a);
   void cast(Xbyak::Xmm dst, Xbyak::Xmm a, Dtype dtype);
   void pack(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, Dtype dtype);

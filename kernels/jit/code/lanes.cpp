@@ -18,6 +18,7 @@ int lane_operands(LaneOp op) {
     case index:
     case number:
     case lane_number:
+    case table:
     case word_places: return 0;
     case store:
     case sqrt:
@@ -31,7 +32,6 @@ int lane_operands(LaneOp op) {
     case to_float:
     case cast:
     case fraction:
-    case lookup:
     case inverse:
     case rectified:
     case across:
@@ -61,6 +61,7 @@ int lane_operands(LaneOp op) {
     case philox:
     case word:
     case scale:
+    case lookup:
     case keep:
     case halves:
     case quarters:
@@ -68,6 +69,7 @@ int lane_operands(LaneOp op) {
     case unpack: return 2;
     case fma:
     case fnma:
+    case lookup_in_two:
     case select: return 3;
   }
   return 0;

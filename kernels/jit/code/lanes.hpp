@@ -18,6 +18,7 @@ enum class LaneOp : uint8_t {
   index,        ///< s32 coordinate along axis `imm` of the loop's space
   number,       ///< 64 bits, then 64 zeros: the number of the vector's first element, which is operand `imm`'s address
   lane_number,  ///< 0, 1, 2, ..
+  table,        ///< half `imm` % 2 of the numbers looked_up(`imm` / 2); where LaneBuilder::wide
   word_places,  ///< what unpack wants of half `imm` of a pair; where LaneBuilder::wide
   add,
   sub,
@@ -57,7 +58,8 @@ enum class LaneOp : uint8_t {
   cast,             ///< a rounded to the precision of type `imm` (a Dtype) and back
   scale,            ///< a times 2 to the power of floor(b), with one rounding; where LaneBuilder::wide
   fraction,         ///< a - floor(a), 0 where a is infinite; where LaneBuilder::wide
-  lookup,           ///< number a modulo 16 or 32 of that many, looked_up(`imm`); where LaneBuilder::wide
+  lookup,           ///< number a modulo 16 of b, table looked_up(`imm`); where LaneBuilder::wide
+  lookup_in_two,    ///< the same modulo 32 of b and c
   inverse,          ///< 1 / a, at most 2^-14 of that from it; where LaneBuilder::wide
   rectified,        ///< 0 where a < 0, NaN where that is minus infinity, else a; where LaneBuilder::wide
   keep,             ///< a in the first `imm` lanes, b in the others

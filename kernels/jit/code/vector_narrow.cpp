@@ -7,6 +7,7 @@
 #include <array>
 
 #include "kernels/jit/code/vector_parts.hpp"
+#include "kernels/jit/code/vector_pieces.hpp"
 
 namespace partita::jit {
 namespace {
@@ -204,8 +205,8 @@ constexpr float kWhole = 0x1.8p23f;
 
 }  // namespace
 
-std::span<const float> narrow_table(int32_t imm) {
-  const int32_t number = imm - kFirstNarrowTable;
+std::span<const float> narrow_table(int32_t table) {
+  const int32_t number = table - kFirstNarrowTable;
   const NarrowPieces pieces = pieces_of(static_cast<NarrowFunction>(number / kPowers));
   return pieces.coefficients[static_cast<size_t>(number % kPowers)];
 }
@@ -218,7 +219,7 @@ Value narrow_function(LaneBuilder& b, NarrowFunction function, Value x) {
   // Rounded once, so that as little is lost far from 0 as near it.
   const Value from_middle = b.fma(t, scale, b.sub(whole, piece));
   const auto lookup = [&](int power) {
-    return b.op(LaneOp::lookup, piece, 0, 0, kFirstNarrowTable + static_cast<int32_t>(function) * kPowers + power);
+    return picked(b, piece, kFirstNarrowTable + static_cast<int32_t>(function) * kPowers + power);
   };
   int power = kPowers - 1;
   Value sum = lookup(power);

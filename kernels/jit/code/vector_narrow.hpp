@@ -25,8 +25,8 @@ enum class NarrowFunction : uint8_t {
 /// 2^-15.
 Value narrow_function(LaneBuilder& b, NarrowFunction function, Value x);
 
-/// A lookup's `imm` says one of these tables from here on.
+/// The first of these tables' numbers.
 inline constexpr int32_t kFirstNarrowTable = 64;
-std::span<const float> narrow_table(int32_t imm);
+std::span<const float> narrow_table(int32_t table);
 
 }  // namespace partita::jit

@@ -73,7 +73,7 @@ constexpr float kExpRest[] = {1.0f, 0.500016809f, 0.166667208f};
 
 std::span<const Row> rows_of(Pieces function) { return function == Pieces::tail ? kTail : kSlope; }
 
-/// A lookup's `imm`: kMiddle, kRoot, or a function and the power of a coefficient.
+/// A table's number: kMiddle, kRoot, or a function and the power of a coefficient.
 constexpr int32_t kMiddle = 0, kRoot = 1, kFirstCoefficient = 2, kFunctions = 2;
 int32_t coefficient(Pieces function, int power) {
   return kFirstCoefficient + power * kFunctions + static_cast<int32_t>(function);
@@ -81,17 +81,23 @@ int32_t coefficient(Pieces function, int power) {
 
 }  // namespace
 
-std::span<const float> looked_up(int32_t imm) {
-  if (imm >= kFirstNarrowTable) return narrow_table(imm);
-  if (imm == kMiddle) return kMiddles;
-  if (imm == kRoot) return kRoots;
-  const int32_t number = imm - kFirstCoefficient;
+std::span<const float> looked_up(int32_t table) {
+  if (table >= kFirstNarrowTable) return narrow_table(table);
+  if (table == kMiddle) return kMiddles;
+  if (table == kRoot) return kRoots;
+  const int32_t number = table - kFirstCoefficient;
   return rows_of(static_cast<Pieces>(number % kFunctions))[static_cast<size_t>(number / kFunctions)];
+}
+
+Value picked(LaneBuilder& b, Value number, int32_t table) {
+  const auto half = [&](int32_t which) { return b.op(LaneOp::table, 0, 0, 0, 2 * table + which); };
+  if (looked_up(table).size() == kPieces) return b.op(LaneOp::lookup, number, half(0), 0, table);
+  return b.op(LaneOp::lookup_in_two, number, half(0), half(1), table);
 }
 
 Value piecewise(LaneBuilder& b, Pieces function, Value t) {
   const Value piece = b.op(LaneOp::shr, b.add(t, b.constant(kMoved)), 0, 0, kBitsBelow);
-  const auto lookup = [&](int32_t imm) { return b.op(LaneOp::lookup, piece, 0, 0, imm); };
+  const auto lookup = [&](int32_t table) { return picked(b, piece, table); };
   const Value from_middle = b.sub(t, lookup(kMiddle));  // exact: the middle has few bits
   int power = static_cast<int>(rows_of(function).size()) - 1;
   Value sum = lookup(coefficient(function, power));
@@ -109,7 +115,7 @@ struct Sixteenths {
 Sixteenths sixteenths_of(LaneBuilder& b, Value biased) { return {biased, b.sub(biased, b.constant(kSixteenths))}; }
 
 /// 2^k without what `scaled` multiplies by.
-Value root_of(LaneBuilder& b, const Sixteenths& k) { return b.op(LaneOp::lookup, k.biased, 0, 0, kRoot); }
+Value root_of(LaneBuilder& b, const Sixteenths& k) { return picked(b, k.biased, kRoot); }
 
 }  // namespace
 

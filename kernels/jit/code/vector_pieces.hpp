@@ -27,7 +27,9 @@ Exponential exponential_by_sixteenths(LaneBuilder& b, Value x);
 /// factor * exp(-t^2 / 2) for t up to kPiecesEnd; a multiplication by the result's power is left (`scaled`).
 Exponential times_bell(LaneBuilder& b, Value factor, Value t);
 
-/// The numbers from which LaneOp::lookup with this `imm` picks: kPieces of them, or those of vector_narrow.hpp.
-std::span<const float> looked_up(int32_t imm);
+/// Table number `table`: kPieces numbers, or twice as many of vector_narrow.hpp.
+std::span<const float> looked_up(int32_t table);
+/// Number `number` of the table, modulo how many it has.
+Value picked(LaneBuilder& b, Value number, int32_t table);
 
 }  // namespace partita::jit
