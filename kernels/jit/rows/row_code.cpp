@@ -7,6 +7,7 @@
 #include <bit>
 
 #include "kernels/jit/code/expand.hpp"
+#include "kernels/jit/flat/pairs.hpp"
 #include "src/base/check.hpp"
 #include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
@@ -90,7 +91,9 @@ RowCode::Value RowCode::constant(float value) {
 RowCode::Value RowCode::computed(Lane lane, int row) {
   const std::array operands = {&lane.a, &lane.b, &lane.c};
   const std::span read(operands.data(), static_cast<size_t>(lane_operands(lane.op)));
-  const auto is_constant = [&](const Value* v) { return lanes_.code[*v].op == LaneOp::constant; };
+  const auto is_constant = [&](const Value* v) {
+    return lanes_.code[*v].op == LaneOp::constant || lanes_.code[*v].op == LaneOp::table;
+  };
   const bool any = std::ranges::any_of(read, [&](const Value* v) { return is_number(*v); });
   lane.number = any && std::ranges::all_of(read, [&](const Value* v) { return is_number(*v) || is_constant(v); });
   for (Value* v : read)
@@ -297,8 +300,9 @@ std::shared_ptr<const FlatKernel> RowCode::make_joined() const {
 
 std::shared_ptr<const FlatKernel> RowCode::make(bool streaming) const {
   const int64_t length = columns_ > 0 ? columns_ : width_;
-  const RowShape shape{.length = length, .in = in_.operands, .out = out_.operands, .streaming = streaming};
-  return std::make_shared<const FlatKernel>(plan_.isa, lanes_, shape, 0);
+  RowShape shape{.length = length, .in = in_.operands, .out = out_.operands, .streaming = streaming};
+  const Lanes lanes = plan_.isa == Isa::avx512 ? in_pairs(lanes_, shape) : lanes_;
+  return std::make_shared<const FlatKernel>(plan_.isa, lanes, shape, 0);
 }
 
 }  // namespace partita::jit
