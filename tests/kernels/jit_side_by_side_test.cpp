@@ -5,6 +5,7 @@
 #include "kernels/jit/code/expand.hpp"
 #include "kernels/jit/flat/flat_parts.hpp"
 #include "kernels/jit/flat/side_by_side.hpp"
+#include "src/base/cpu.hpp"
 #include "src/base/text.hpp"
 #include "tests/support/kernel_run.hpp"
 #include "tests/support/random_loop.hpp"
@@ -16,8 +17,13 @@ using Value = ExprBuilder::Value;
 
 constexpr Dtype kTypes[] = {Dtype::f32, Dtype::bf16, Dtype::f16};
 
+Value rounded(ExprBuilder b, Value v, Dtype dtype) {
+  return b.apply(ExprOp::cast, v, 0, 0, static_cast<int32_t>(dtype));
+}
+
 /// `steps` times v = max(v * a + b, c) with different numbers, v the sum of all operands: a tensor, a number for each
-/// row, a number for each column. The last value is stored, sometimes one between, too.
+/// row, a number for each column; v is sometimes rounded to 16 bits. The last value is stored, sometimes one between,
+/// too.
 Problem long_chain(Random& random, int64_t length, int steps) {
   const auto any_type = [&] { return random.pick({kTypes[0], kTypes[1], kTypes[2], Dtype::s8}); };
   const Dims space{random.whole(1, 5), length};
@@ -32,6 +38,7 @@ Problem long_chain(Random& random, int64_t length, int steps) {
   for (int k = 0; k < steps; ++k) {
     const auto number = [&] { return b.constant(static_cast<float>(random.whole(-64, 64)) / 64); };
     v = b.max(b.add(b.mul(v, number()), number()), number());
+    if (random.whole(0, 3) == 0) v = rounded(b, v, random.pick({Dtype::bf16, Dtype::bf16, Dtype::f16}));
     if (k > 0 || random.coin()) continue;
     p.out.push_back(dense_desc(random.pick({kTypes[0], kTypes[1], kTypes[2], Dtype::u8}), space));
     b.store(1, v);
@@ -91,6 +98,42 @@ TEST(jit_side_by_side, two_vectors_are_taken_where_much_is_computed_of_whole_pai
   EXPECT_EQ(shape_of(chain(2), Isa::avx512, /*streaming=*/true), (Shape{1, 0}));
   EXPECT_EQ(shape_of(odd, Isa::avx512), (Shape{1, 0}));
   EXPECT_EQ(shape_of(places, Isa::avx512), (Shape{1, 0}));
+}
+
+/// How often code for two vectors loads, packs and unpacks.
+struct Pairs {
+  int loads = 0, packs = 0, unpacks = 0;
+  friend bool operator==(const Pairs&, const Pairs&) = default;
+  friend std::ostream& operator<<(std::ostream& to, const Pairs& p) {
+    return to << p.loads << " loads, " << p.packs << " packs, " << p.unpacks << " unpacks";
+  }
+};
+
+/// Of |x| + x with a tensor x of one type, |x| rounded to another one, into f32.
+Pairs pairs_of(Dtype in, Dtype between, Isa isa) {
+  Problem p = problem_for(StepKind::loop, OpKind::Add);
+  p.in = {dense_desc(in, {4, 64})};
+  p.out = {dense_desc(Dtype::f32, {4, 64})};
+  ExprBuilder b(p.back);
+  const Value x = b.load(0);
+  b.store(0, b.add(rounded(b, b.apply(ExprOp::abs, x), between), x));
+  jit::RowShape shape = jit::parts_of(p)[0].shape(0);
+  Pairs pairs;
+  for (const jit::Lane& lane : jit::vectors_at_once(p.back, shape, 2, isa).code) {
+    pairs.loads += lane.op == jit::LaneOp::load ? 1 : 0;
+    pairs.packs += lane.op == jit::LaneOp::pack ? 1 : 0;
+    pairs.unpacks += lane.op == jit::LaneOp::unpack ? 1 : 0;
+  }
+  return pairs;
+}
+
+TEST(jit_side_by_side, pairs_of_bf16_vectors_are_loaded_and_rounded_at_once) {
+  const bool at_once = converts_to_bf16();
+  EXPECT_EQ(pairs_of(Dtype::bf16, Dtype::f16, Isa::avx512), (Pairs{1, 0, 2}));
+  EXPECT_EQ(pairs_of(Dtype::f32, Dtype::bf16, Isa::avx512), at_once ? (Pairs{2, 1, 2}) : (Pairs{2, 0, 0}));
+  EXPECT_EQ(pairs_of(Dtype::bf16, Dtype::bf16, Isa::avx512), at_once ? (Pairs{1, 1, 4}) : (Pairs{1, 0, 2}));
+  EXPECT_EQ(pairs_of(Dtype::f16, Dtype::f16, Isa::avx512), (Pairs{2, 0, 0}));  // one instruction for a vector
+  EXPECT_EQ(pairs_of(Dtype::bf16, Dtype::bf16, Isa::avx2), (Pairs{2, 0, 0}));
 }
 
 }  // namespace

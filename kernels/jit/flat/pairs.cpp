@@ -117,7 +117,8 @@ Lanes with_paired_stores(const Lanes& lanes, RowShape& shape) {
       const int first = first_of[static_cast<size_t>(lane.imm)];
       RowOperand& o = shape.out[static_cast<size_t>(first)];
       o.packed = true;
-      lane.a = copy.emit({.op = LaneOp::pack, .a = stored.at(first), .b = lane.a, .imm = static_cast<int32_t>(o.dtype)});
+      lane.a =
+          copy.emit({.op = LaneOp::pack, .a = stored.at(first), .b = lane.a, .imm = static_cast<int32_t>(o.dtype)});
       lane.imm = first;
     }
     copy.take(i, copy.emit(lane));

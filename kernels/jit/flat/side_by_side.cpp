@@ -159,6 +159,16 @@ RowsAtOnce row_streams(const Expr& expr, const Lanes& lanes, RowShape shape, int
   return {isa, expr, shape, kStreams};
 }
 
+Lanes vectors_at_once(const Expr& expr, RowShape& shape, int vectors, Isa isa) {
+  shape.vectors = vectors;
+  for (RowOperand& o : shape.in)
+    if (o.steps && !o.fetching) o.fetching = shape.fetching;
+  shape.fetching = {};
+  SideBySide all(expr, shape.in, shape.out);
+  all.add_vectors(isa, vectors);
+  return all.lanes(isa, shape);
+}
+
 Lanes two_vectors(const Expr& expr, const Lanes& lanes, RowShape& shape, Isa isa) {
   const bool folds = std::ranges::any_of(shape.out, [](const RowOperand& o) { return o.fold != Fold::none; });
   const bool half_lines =
@@ -166,13 +176,7 @@ Lanes two_vectors(const Expr& expr, const Lanes& lanes, RowShape& shape, Isa isa
   if (isa != Isa::avx512 || reads_coordinates(expr) || folds) return lanes;
   if (lanes.code.size() < kLeastOperations && !half_lines) return lanes;
   if (shape.vectors > 1 || shape.joined || shape.length % (2 * lanes_of(isa)) != 0) return lanes;
-  shape.vectors = 2;
-  for (RowOperand& o : shape.in)
-    if (o.steps && !o.fetching) o.fetching = shape.fetching;
-  shape.fetching = {};
-  SideBySide both(expr, shape.in, shape.out);
-  both.add_vectors(isa, shape.vectors);
-  return by_level(both.lanes(isa, shape));
+  return by_level(vectors_at_once(expr, shape, 2, isa));
 }
 
 }  // namespace partita::jit

@@ -49,6 +49,9 @@ class SideBySide {
   int count_ = 0;
 };
 
+/// Code of `expr` for so many vectors of a row at once; `shape` becomes that code's.
+Lanes vectors_at_once(const Expr& expr, RowShape& shape, int vectors, Isa isa);
+
 /// `lanes`, which `expr` became, or code for two vectors of a row at once, operation by operation: where so much is
 /// computed that each would wait for itself, for the processor looks only so far ahead, and where two vectors of 16-bit
 /// results are a whole cache line that goes past the caches. `shape` becomes that code's.
