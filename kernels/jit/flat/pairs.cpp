@@ -103,7 +103,11 @@ Lanes with_paired_loads(const Lanes& lanes, RowShape& shape) {
 Lanes with_paired_stores(const Lanes& lanes, RowShape& shape) {
   for (const Lane& lane : lanes.code)
     if (lane.op == LaneOp::store && lane.flag) return lanes;  // integers
-  const std::vector<int> first_of = partners(shape, shape.out, {Dtype::bf16, Dtype::f16});
+  // Without an instruction that rounds two vectors, pairs are worth it where they are whole cache lines.
+  std::vector<Dtype> dtypes;
+  if (shape.streaming || converts_to_bf16()) dtypes.push_back(Dtype::bf16);
+  if (shape.streaming) dtypes.push_back(Dtype::f16);
+  const std::vector<int> first_of = partners(shape, shape.out, dtypes);
   Copy copy(lanes);
   std::map<int32_t, Value> stored;  // by their operand; each waits for the other one
   for (size_t i = 0; i < lanes.code.size(); ++i) {

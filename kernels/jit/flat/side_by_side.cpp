@@ -134,7 +134,7 @@ namespace {
 
 constexpr int kStreams = 4;
 constexpr size_t kMostOperations = 32;   ///< constants counted; where there are more, memory does not matter
-constexpr size_t kLeastOperations = 24;  ///< the same; fewer leave room for those of the next vector anyway
+constexpr size_t kLeastOperations = 16;  ///< the same; fewer leave room for those of the next vector anyway
 constexpr int64_t kLeastApart = 2048;    ///< bytes from row to row
 
 }  // namespace
@@ -174,7 +174,9 @@ Lanes two_vectors(const Expr& expr, const Lanes& lanes, RowShape& shape, Isa isa
   const bool half_lines =
       shape.streaming && std::ranges::any_of(shape.out, [](const RowOperand& o) { return bits_of(o.dtype) == 16; });
   if (isa != Isa::avx512 || reads_coordinates(expr) || folds) return lanes;
-  if (lanes.code.size() < kLeastOperations && !half_lines) return lanes;
+  const bool pairs =
+      std::ranges::any_of(shape.in, [](const RowOperand& o) { return o.steps && o.dtype == Dtype::bf16; });
+  if (lanes.code.size() < kLeastOperations && !half_lines && !pairs) return lanes;
   if (shape.vectors > 1 || shape.joined || shape.length % (2 * lanes_of(isa)) != 0) return lanes;
   return by_level(vectors_at_once(expr, shape, 2, isa));
 }

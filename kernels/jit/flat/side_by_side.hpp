@@ -53,8 +53,9 @@ class SideBySide {
 Lanes vectors_at_once(const Expr& expr, RowShape& shape, int vectors, Isa isa);
 
 /// `lanes`, which `expr` became, or code for two vectors of a row at once, operation by operation: where so much is
-/// computed that each would wait for itself, for the processor looks only so far ahead, and where two vectors of 16-bit
-/// results are a whole cache line that goes past the caches. `shape` becomes that code's.
+/// computed that each would wait for itself, for the processor looks only so far ahead, where bf16 is loaded in pairs,
+/// and where two vectors of 16-bit results are a whole cache line that goes past the caches. `shape` becomes that
+/// code's.
 Lanes two_vectors(const Expr& expr, const Lanes& lanes, RowShape& shape, Isa isa);
 
 /// Some rows of a loop at once.

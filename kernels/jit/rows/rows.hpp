@@ -174,6 +174,7 @@ class Sweep {
   bool adds_rows() const;
   /// Two rows at once are worth it, and nothing but rows of sums is written for both.
   bool pairs_rows() const;
+  bool goes_in_pairs(Isa isa) const;
   /// make(first, length, vectors): what covers a row of `length` lanes, in order.
   template <class F>
   auto covering(Isa isa, int64_t length, F make) const;

@@ -199,6 +199,12 @@ bool Sweep::adds_rows() const {
   return false;
 }
 
+/// Where vectors of bf16 elements are loaded in pairs.
+bool Sweep::goes_in_pairs(Isa isa) const {
+  const auto is_bf16 = [](const RowView& view) { return view.steps && view.dtype == Dtype::bf16; };
+  return isa == Isa::avx512 && !unrolled_as_ && !adds_rows() && std::ranges::any_of(in_, is_bf16);
+}
+
 bool Sweep::pairs_rows() const {
   if (!adds_rows()) return false;
   for (size_t k = 0; k < out_.size(); ++k)
@@ -208,13 +214,14 @@ bool Sweep::pairs_rows() const {
 
 template <class F>
 auto Sweep::covering(Isa isa, int64_t length, F make) const {
-  const int64_t unit = kUnrolled * lanes_of(isa), done = length / unit * unit;
+  const int vectors = is_unrolled() ? kUnrolled : goes_in_pairs(isa) ? 2 : 1;
+  const int64_t unit = int64_t{vectors} * lanes_of(isa), done = length / unit * unit;
   std::vector<decltype(make(0, length, 1))> list;
-  if (!is_unrolled() || done < kLeastUnrolled * unit) {
+  if (vectors == 1 || done < (is_unrolled() ? kLeastUnrolled : 1) * unit) {
     list.push_back(make(0, length, 1));
     return list;
   }
-  list.push_back(make(0, done, kUnrolled));
+  list.push_back(make(0, done, vectors));
   if (done < length) list.push_back(make(done, length - done, 1));
   return list;
 }
