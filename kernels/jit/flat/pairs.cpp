@@ -3,9 +3,11 @@
 #include "kernels/jit/flat/pairs.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 
+#include "src/base/check.hpp"
 #include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
 
@@ -22,6 +24,7 @@ class Copy {
   explicit Copy(const Lanes& from) : from_(from), moved_(from.code.size()) { to_.in_order = from.in_order; }
 
   Value emit(const Lane& lane) {
+    PT_ASSERT(to_.code.size() < UINT16_MAX);
     to_.code.push_back(lane);
     return static_cast<Value>(to_.code.size() - 1);
   }

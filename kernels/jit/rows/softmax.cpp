@@ -221,8 +221,8 @@ class SoftmaxBackward {
     const Value y = map.load(plan_.in[1]), sum = map.load(first_block(sum_));
     map.back(plan_, logarithm ? b.sub(g, b.mul(exponential(b, y, 0, p.narrow), sum)) : b.mul(y, b.sub(g, sum)));
     const int64_t most_short = bits_of(plan_.in[1].dtype) == 32 ? kShortBackwardF32 : kShortBackward;
-    whole_ = whole_rows(
-        plan_, scratch_.bytes(), most_short, [this](RowWriter& row) { write_row(row); }, LongRowsWhere::in_streams_too);
+    const auto write = [this](RowWriter& row) { write_row(row); };
+    whole_ = whole_rows(plan_, scratch_.bytes(), most_short, write, LongRowsWhere::in_streams_too);
     if (!whole_) sweeps_.make(plan_);
   }
 
