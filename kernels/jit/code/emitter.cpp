@@ -198,8 +198,8 @@ void Emitter::compute(const Lane& lane, Xmm dst, const Xmm (&in)[3], int k, cons
 }
 
 Xbyak::Address Emitter::half_of_table(int32_t imm) {
-  const std::span<const float> numbers = looked_up(imm / 2);
-  return pattern(bits_of(numbers.subspan(static_cast<size_t>(imm % 2 * lanes()), static_cast<size_t>(lanes()))));
+  const auto half = static_cast<size_t>(imm % 2), count = static_cast<size_t>(lanes());
+  return pattern(bits_of(looked_up(imm / 2).subspan(half * count, count)));
 }
 
 /// dst = number a of those in `first` and `rest`. May use scratch 0.
