@@ -58,9 +58,9 @@ bool is_whole(const RowShape& shape, const RowOperand& o) {
   return o.count == kLanes || (o.count == 0 && shape.vectors % 2 == 0);
 }
 
-/// Of each operand of `side`, the number of that whose vectors lie before its own in the same 64 bytes; -1: none.
-std::vector<int> partners(const RowShape& shape, const std::vector<RowOperand>& side,
-                          const std::vector<Dtype>& dtypes) {
+/// Of each operand of `side`, which is the shape's, the number of that whose vectors lie before its own in the same 64
+/// bytes, which now is packed; -1: none.
+std::vector<int> pair_up(const RowShape& shape, std::vector<RowOperand>& side, const std::vector<Dtype>& dtypes) {
   std::vector<int> first_of(side.size(), -1);
   std::map<std::pair<int, int>, int> at;  // by whose address it has, and bytes behind it
   const auto place_of = [&](size_t k) { return side[k].place < 0 ? static_cast<int>(k) : side[k].place; };
@@ -73,17 +73,19 @@ std::vector<int> partners(const RowShape& shape, const std::vector<RowOperand>& 
   for (size_t k = 0; k < side.size(); ++k) {
     if (!fits(side[k]) || side[k].behind % (2 * kBytes) != kBytes) continue;
     const auto found = at.find({place_of(k), side[k].behind - kBytes});
-    if (found != at.end()) first_of[k] = found->second;
+    if (found == at.end()) continue;
+    first_of[k] = found->second;
+    side[static_cast<size_t>(found->second)].packed = true;
   }
   return first_of;
 }
 
 Lanes with_paired_loads(const Lanes& lanes, RowShape& shape) {
-  const std::vector<int> first_of = partners(shape, shape.in, {Dtype::bf16});
+  const std::vector<int> first_of = pair_up(shape, shape.in, {Dtype::bf16});
+  if (std::ranges::none_of(shape.in, &RowOperand::packed)) return lanes;
   for (size_t k = 0; k < first_of.size(); ++k) {
     if (first_of[k] < 0) continue;
     RowOperand& first = shape.in[static_cast<size_t>(first_of[k])];
-    first.packed = true;
     if (!first.fetching) first.fetching = shape.in[k].fetching;
   }
   Copy copy(lanes);
@@ -110,23 +112,23 @@ Lanes with_paired_stores(const Lanes& lanes, RowShape& shape) {
   std::vector<Dtype> dtypes;
   if (shape.streaming || converts_to_bf16()) dtypes.push_back(Dtype::bf16);
   if (shape.streaming) dtypes.push_back(Dtype::f16);
-  const std::vector<int> first_of = partners(shape, shape.out, dtypes);
+  const std::vector<int> first_of = pair_up(shape, shape.out, dtypes);
+  if (std::ranges::none_of(shape.out, &RowOperand::packed)) return lanes;
   Copy copy(lanes);
   std::map<int32_t, Value> stored;  // by their operand; each waits for the other one
   for (size_t i = 0; i < lanes.code.size(); ++i) {
     Lane lane = copy.moved(i);
-    if (lane.op == LaneOp::store && std::ranges::find(first_of, lane.imm) != first_of.end()) {
+    const auto k = static_cast<size_t>(lane.imm);
+    const bool stores = lane.op == LaneOp::store;
+    if (stores && shape.out[k].packed) {
       stored[lane.imm] = lane.a;
       copy.take(i, lane.a);
       continue;
     }
-    if (lane.op == LaneOp::store && first_of[static_cast<size_t>(lane.imm)] >= 0) {
-      const int first = first_of[static_cast<size_t>(lane.imm)];
-      RowOperand& o = shape.out[static_cast<size_t>(first)];
-      o.packed = true;
-      lane.a =
-          copy.emit({.op = LaneOp::pack, .a = stored.at(first), .b = lane.a, .imm = static_cast<int32_t>(o.dtype)});
-      lane.imm = first;
+    if (stores && first_of[k] >= 0) {
+      lane.imm = first_of[k];
+      lane.a = copy.emit(
+          {.op = LaneOp::pack, .a = stored.at(lane.imm), .b = lane.a, .imm = static_cast<int32_t>(shape.out[k].dtype)});
     }
     copy.take(i, copy.emit(lane));
   }

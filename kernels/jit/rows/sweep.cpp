@@ -161,9 +161,7 @@ RowPass Sweep::pass(Isa isa, int64_t first, int64_t length, int vectors) const {
   pass.shape = row_shape(length, vectors);
   for (const RowView& view : in_) pass.in.push_back(moved(view, first));
   for (const RowView& view : out_) pass.out.push_back(moved(view, first));
-  SideBySide all(expr_, pass.shape.in, pass.shape.out);
-  all.add_vectors(isa, vectors);
-  pass.lanes = all.lanes(isa, pass.shape);
+  pass.lanes = vectors_at_once(expr_, pass.shape, vectors, isa);
   if (vectors > 1 && takes_turns(isa, pass.lanes)) pass.lanes = by_level(pass.lanes);
   return pass;
 }
