@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <climits>
 
 #include "src/base/check.hpp"
@@ -13,6 +14,8 @@ namespace {
 
 /// What an operation reads itself costs less than what is moved for it.
 constexpr int kReadInPlace = 1, kMoved = 2;
+/// With fewer and fewer values in registers for good, traffic falls and then rises; it is trusted to after so many.
+constexpr int kMostInVain = 2;
 
 std::array<uint16_t, 3> operands_of(const Lane& lane) { return {lane.a, lane.b, lane.c}; }
 
@@ -35,20 +38,33 @@ Xbyak::Xmm four_lanes(const Xbyak::Xmm& v) { return Xbyak::Xmm(v.getIdx()); }
 /// What is where at one point of the walk.
 struct Body::State {
   std::vector<Place> place;
-  std::vector<int> value_in;  // by register; -1: free
+  std::vector<int> value_in;  // by register, where it is not free
   std::vector<size_t> next;   // by register: where its value is read next
+  uint32_t free = 0;          // registers without a value, by bits
   std::vector<int> held;      // values the current operation reads
   std::vector<size_t> used;   // of each value: uses that lie behind
   bool emitting = false;
   int slots = 0;
-  int traffic = 0;  ///< stores to slots, what is read from there, and constants that are read or made anew
+  int traffic = 0;       ///< stores to slots, what is read from there, and constants that are read or made anew
+  int enough = INT_MAX;  ///< traffic that ends the walk of what does not fit
   bool spilled = false;
+
+  void put(int value, int reg) {
+    place[static_cast<size_t>(value)].reg = reg;
+    value_in[static_cast<size_t>(reg)] = value;
+    free &= ~(1U << reg);
+  }
+  /// The value leaves its register.
+  void take(int value) {
+    int& reg = place[static_cast<size_t>(value)].reg;
+    free |= 1U << reg;
+    reg = -1;
+  }
 };
 
 Body::Body(Emitter& emitter, const Lanes& lanes, const BodyRoom& room, const std::function<bool(int)>& repeats)
     : e_(emitter),
       code_(conditions_beside_selects(lanes.in_order ? lanes : loads_first(lanes)).code),
-      uses_(code_.size()),
       first_(room.first),
       room_end_(room.end),
       end_(room.end),
@@ -59,30 +75,40 @@ Body::Body(Emitter& emitter, const Lanes& lanes, const BodyRoom& room, const std
   std::vector<int> wanted;
   for (size_t i = 0; i < code_.size(); ++i)
     if (for_elements_[i]) wanted.push_back(static_cast<int>(i));
-  std::stable_sort(wanted.begin(), wanted.end(), [&](int a, int b) {
-    return uses_[static_cast<size_t>(a)].size() > uses_[static_cast<size_t>(b)].size();
-  });
+  std::stable_sort(wanted.begin(), wanted.end(), [&](int a, int b) { return uses(a).size() > uses(b).size(); });
   // Where nothing does, most is gained by what moves least between registers and memory.
   std::vector<int> best;
-  for (int least = INT_MAX;; wanted.resize(wanted.size() * 3 / 4)) {
-    const int traffic = pin(wanted);
+  int least = INT_MAX;
+  for (int in_vain = 0; in_vain < kMostInVain; wanted.resize(wanted.size() * 3 / 4)) {
+    const int traffic = pin(wanted, least);
     if (fits_ = traffic == 0; fits_) return;
     if (traffic < least) {
       least = traffic;
       best = wanted;
+      in_vain = 0;
+    } else if (least < INT_MAX) {
+      ++in_vain;
     }
     if (wanted.empty()) break;
   }
-  pin(best);
+  pin(best, INT_MAX);
 }
 
 void Body::find_uses() {
+  std::vector<size_t> count(code_.size(), 0);
+  const auto is_dead = [&](size_t i) { return code_[i].op != LaneOp::store && count[i] == 0; };
+  const auto each_operand = [&](size_t i, auto&& use) {
+    for (int k = 0; k < operands_read(code_[i]); ++k) use(operands_of(code_[i])[static_cast<size_t>(k)]);
+  };
   // Backwards, so that what only dead operations read is dead as well.
-  for (size_t i = code_.size(); i-- > 0;) {
-    if (code_[i].op != LaneOp::store && uses_[i].empty()) continue;
-    for (int k = 0; k < operands_read(code_[i]); ++k) uses_[operands_of(code_[i])[static_cast<size_t>(k)]].push_back(i);
-  }
-  for (auto& uses : uses_) std::reverse(uses.begin(), uses.end());
+  for (size_t i = code_.size(); i-- > 0;)
+    if (!is_dead(i)) each_operand(i, [&](uint16_t value) { ++count[value]; });
+  first_use_.assign(1, 0);
+  for (size_t uses : count) first_use_.push_back(first_use_.back() + uses);
+  uses_.resize(first_use_.back());
+  std::vector<size_t> next = first_use_;
+  for (size_t i = 0; i < code_.size(); ++i)
+    if (!is_dead(i)) each_operand(i, [&](uint16_t value) { uses_[next[value]++] = i; });
 }
 
 void Body::find_row_values(const std::function<bool(int)>& repeats) {
@@ -96,16 +122,17 @@ void Body::find_row_values(const std::function<bool(int)>& repeats) {
   }
   for_elements_.assign(code_.size(), false);
   for (size_t i = 0; i < code_.size(); ++i)
-    for (size_t use : uses_[i]) for_elements_[i] = for_elements_[i] || (of_row_[i] && !of_row_[use]);
+    for (size_t use : uses(static_cast<int>(i))) for_elements_[i] = for_elements_[i] || (of_row_[i] && !of_row_[use]);
 }
 
 bool Body::is_condition(size_t i) const {
   return e_.wide() && compares(code_[i].op) && i + 1 < code_.size() && code_[i + 1].op == LaneOp::select &&
-         code_[i + 1].a == i && uses_[i].size() == 1 && of_row_[i] == of_row_[i + 1];
+         code_[i + 1].a == i && uses(static_cast<int>(i)).size() == 1 && of_row_[i] == of_row_[i + 1];
 }
 
-/// Gives `values` registers at the end. Returns 0 where elements then need no slots, else how often they go to memory.
-int Body::pin(const std::vector<int>& values) {
+/// Gives `values` registers at the end. Returns 0 where elements then need no slots, else how often they go to memory;
+/// the count ends at `enough`.
+int Body::pin(const std::vector<int>& values, int enough) {
   end_ = room_end_;
   pinned_.assign(code_.size(), -1);
   home_.assign(code_.size(), -1);
@@ -118,6 +145,7 @@ int Body::pin(const std::vector<int>& values) {
     if (for_elements_[i] && pinned_[i] < 0 && !is_constant(static_cast<int>(i))) home_[i] = homes_++;
   end_ = next;
   State row, element;
+  element.enough = enough;
   walk(row, Part::row, nullptr);
   walk(element, Part::element, nullptr);
   slots_ = std::max(row.slots, element.slots);
@@ -147,14 +175,16 @@ void Body::walk(State& s, Part part, const BodyHooks* hooks) const {
   s.used.assign(code_.size(), 0);
   s.value_in.assign(static_cast<size_t>(end_), -1);
   s.next.assign(static_cast<size_t>(end_), 0);
+  s.free = (1ULL << end_) - (1ULL << first_);
   s.slots = homes_;
   if (part == Part::element)
     for (size_t i = 0; i < code_.size(); ++i) s.place[i].slot = home_[i];
-  for (size_t i = 0; i < code_.size(); ++i) {
+  for (size_t i = 0; i < code_.size() && !(s.spilled && s.traffic >= s.enough); ++i) {
     const Lane& lane = code_[i];
+    const auto self = static_cast<int>(i);
     const bool stores = lane.op == LaneOp::store;
     // Constants come when they are read.
-    if (lane.op == LaneOp::constant || (!stores && uses_[i].empty()) || of_row_[i] != (part == Part::row)) continue;
+    if (lane.op == LaneOp::constant || (!stores && uses(self).empty()) || of_row_[i] != (part == Part::row)) continue;
     s.held.clear();
     Xbyak::Xmm in[3] = {e_.vec(0), e_.vec(0), e_.vec(0)};
     const bool after_condition = i > 0 && is_condition(i - 1);
@@ -168,10 +198,7 @@ void Body::walk(State& s, Part part, const BodyHooks* hooks) const {
     if (in_memory >= 0) s.traffic += kReadInPlace;
     // What is read for the last time here leaves its register to the result.
     for (int value : s.held) {
-      Place& p = s.place[static_cast<size_t>(value)];
-      if (p.reg < 0 || uses_[static_cast<size_t>(value)].back() != i) continue;
-      s.value_in[static_cast<size_t>(p.reg)] = -1;
-      p.reg = -1;
+      if (s.place[static_cast<size_t>(value)].reg >= 0 && uses(value).back() == i) s.take(value);
     }
     if (stores) {
       if (s.emitting) hooks->store(in[0], lane);
@@ -191,9 +218,8 @@ void Body::walk(State& s, Part part, const BodyHooks* hooks) const {
       continue;
     }
     const int reg = take_register(s);
-    s.place[i].reg = reg;
-    s.value_in[static_cast<size_t>(reg)] = static_cast<int>(i);
-    find_next(s, static_cast<int>(i), i);
+    s.put(self, reg);
+    find_next(s, self, i);
     make_in(e_.vec(reg));
     if (home_[i] < 0) continue;
     s.place[i].slot = home_[i];
@@ -211,7 +237,7 @@ int Body::from_memory(const State& s, size_t i) const {
     if (pinned_[value] >= 0 || s.place[value].reg >= 0) continue;
     const auto reads = std::ranges::count(operands_of(lane), value);
     const bool once = lane_operands(lane.op) == 3 ? reads == 1 : lane.a != lane.b;
-    if (once && (is_constant(value) || home_[value] >= 0 || uses_[value].back() == i)) return k;
+    if (once && (is_constant(value) || home_[value] >= 0 || uses(value).back() == i)) return k;
   }
   return -1;
 }
@@ -244,11 +270,10 @@ void Body::make(size_t i, Xbyak::Xmm dst, const Xbyak::Xmm (&in)[3], const BodyH
 
 Xbyak::Xmm Body::operand(State& s, int value, size_t at) const {
   if (pinned_[static_cast<size_t>(value)] >= 0) return e_.vec(pinned_[static_cast<size_t>(value)]);
-  Place& p = s.place[static_cast<size_t>(value)];
+  const Place& p = s.place[static_cast<size_t>(value)];
   if (p.reg < 0) {
     const int reg = take_register(s);
-    p.reg = reg;
-    s.value_in[static_cast<size_t>(reg)] = value;
+    s.put(value, reg);
     s.traffic += kMoved;
     if (s.emitting) {
       if (is_constant(value))
@@ -263,7 +288,7 @@ Xbyak::Xmm Body::operand(State& s, int value, size_t at) const {
 
 /// Of a value in a register: where it is read behind `at`.
 void Body::find_next(State& s, int value, size_t at) const {
-  const auto& uses = uses_[static_cast<size_t>(value)];
+  const std::span<const size_t> uses = this->uses(value);
   size_t& used = s.used[static_cast<size_t>(value)];
   while (used < uses.size() && uses[used] <= at) ++used;
   const int reg = s.place[static_cast<size_t>(value)].reg;
@@ -271,12 +296,11 @@ void Body::find_next(State& s, int value, size_t at) const {
 }
 
 int Body::take_register(State& s) const {
+  if (s.free != 0) return std::countr_zero(s.free);
   int victim = -1;
   size_t furthest = 0;
   for (int r = first_; r < end_; ++r) {
-    const int value = s.value_in[static_cast<size_t>(r)];
-    if (value < 0) return r;
-    if (std::find(s.held.begin(), s.held.end(), value) != s.held.end()) continue;
+    if (std::ranges::find(s.held, s.value_in[static_cast<size_t>(r)]) != s.held.end()) continue;
     const size_t distance = s.next[static_cast<size_t>(r)];
     if (victim < 0 || distance > furthest) {
       victim = r;
@@ -292,7 +316,7 @@ int Body::take_register(State& s) const {
     s.traffic += kMoved;
     if (s.emitting) e_.vmovups(e_.ptr[spill_ + p.slot * 64], e_.vec(victim));
   }
-  p.reg = -1;
+  s.take(value);
   return victim;
 }
 

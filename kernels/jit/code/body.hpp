@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "kernels/jit/code/emitter.hpp"
@@ -62,9 +63,14 @@ class Body {
   /// How many of a, b, c the operation reads from registers or memory.
   int operands_read(const Lane& lane) const { return selects_or_zero(lane) ? 2 : lane_operands(lane.op); }
   bool is_constant(int value) const { return code_[static_cast<size_t>(value)].op == LaneOp::constant; }
+  /// Operations that read it, in their order.
+  std::span<const size_t> uses(int value) const {
+    const auto v = static_cast<size_t>(value);
+    return {uses_.data() + first_use_[v], first_use_[v + 1] - first_use_[v]};
+  }
   void find_uses();
   void find_row_values(const std::function<bool(int)>& repeats);
-  int pin(const std::vector<int>& values);
+  int pin(const std::vector<int>& values, int enough);
   void walk(State& state, Part part, const BodyHooks* hooks) const;
   /// Operand of operation `i` that is read from memory as it is computed; -1: none.
   int from_memory(const State& state, size_t i) const;
@@ -75,8 +81,8 @@ class Body {
   Xbyak::Xmm operand(State& state, int value, size_t at) const;
 
   Emitter& e_;
-  std::vector<Lane> code_;                 // loads before stores
-  std::vector<std::vector<size_t>> uses_;  // of each value, ascending
+  std::vector<Lane> code_;  // loads before stores
+  std::vector<size_t> uses_, first_use_;
   int first_, room_end_, end_;
   Xbyak::RegExp spill_;
   std::vector<bool> of_row_;        // computed once a row

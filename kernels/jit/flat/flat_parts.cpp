@@ -201,7 +201,7 @@ RowShape FlatPart::shape(int axis) const {
   };
   for (size_t k = 0; k < in.size(); ++k) {
     shape.in.push_back(operand(in[k], in_steps[k]));
-    shape.in.back().numbers = numbers[k];
+    if (numbers[k]) shape.in.back().numbers = std::make_shared<const TensorDesc>(*numbers[k]);
   }
   for (size_t k = 0; k < out.size(); ++k) shape.out.push_back(operand(out[k], out_steps[k]));
   fetch_later_rows(shape);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -40,7 +41,7 @@ struct RowOperand {
   bool packed = false;
   std::optional<JoinedVector> joined = {};
   /// Of an input whose addresses are numbers (ExprOp::uniform): how it lies over the loop.
-  std::optional<TensorDesc> numbers = {};
+  std::shared_ptr<const TensorDesc> numbers = nullptr;
 };
 
 /// The operand as expansion asks for it.

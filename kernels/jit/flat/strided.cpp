@@ -223,7 +223,7 @@ class StridedLoop {
   static RowOperand row_operand(const Operand& o) {
     if (o.access != Access::direct) return {o.tile_dtype, true, o.pitch};
     RowOperand row{o.desc.dtype, o.inner() != 0, o.other() * element_bytes(o.desc.dtype)};
-    if (o.numbers) row.numbers = o.desc;
+    if (o.numbers) row.numbers = std::make_shared<const TensorDesc>(o.desc);
     return row;
   }
 

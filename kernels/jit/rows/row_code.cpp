@@ -130,20 +130,23 @@ bool RowCode::begins_line(const RowView& view, const Spot& spot, int behind) con
 int RowCode::operand(RowCodeSide& side, const RowView& view, Fold fold, const Spot& spot) {
   const bool numbers_apart = columns_ == 0 && spot.numbers && view.row != element_bytes(view.dtype);
   if (rows_ > 1 && (view.row * rows_ > kFarthest || numbers_apart)) works_ = false;
+  auto& [views, first] = side.tensors;
   size_t k = 0;
-  while (k < side.views.size() && !same_tensor(side.views[k], view)) ++k;
-  if (k == side.views.size()) {
-    side.views.push_back(view);
-    side.first.push_back(static_cast<int>(side.operands.size()));
-    for (Spot s{.numbers = spot.numbers}; s.row < (view.row == 0 || spot.numbers ? 1 : rows_); ++s.row)
-      for (s.vector = 0; s.vector < (view.steps ? vectors_ : 1); ++s.vector) {
+  while (k < views.size() && !same_tensor(views[k], view)) ++k;
+  if (k == views.size()) {
+    views.push_back(view);
+    first.push_back(static_cast<int>(side.operands.size()));
+    const int rows = view.row == 0 || spot.numbers ? 1 : rows_, vectors = view.steps ? vectors_ : 1;
+    side.operands.reserve(side.operands.size() + static_cast<size_t>(rows * vectors));
+    for (Spot s{.numbers = spot.numbers}; s.row < rows; ++s.row)
+      for (s.vector = 0; s.vector < vectors; ++s.vector) {
         RowOperand o = operand_at(view, fold, s);
-        if (s.row + s.vector > 0) o.place = side.first.back();
+        if (s.row + s.vector > 0) o.place = first.back();
         side.operands.push_back(o);
       }
   }
   const int row = view.row == 0 || spot.numbers ? 0 : spot.row;
-  return side.first[k] + (view.steps ? row * vectors_ + spot.vector : row);
+  return first[k] + (view.steps ? row * vectors_ + spot.vector : row);
 }
 
 RowCode::Value RowCode::load(const RowView& view, const Spot& spot) {
@@ -257,8 +260,8 @@ void RowCode::write(const RowView& numbers, const RowView& tensor) {
 
 std::vector<size_t> RowCode::results() const {
   std::vector<size_t> results;
-  for (size_t k = 0; k < out_.views.size(); ++k)
-    if (out_.views[k].steps && out_.operands[static_cast<size_t>(out_.first[k])].fold == Fold::none)
+  for (size_t k = 0; k < out_.tensors.views.size(); ++k)
+    if (out_.tensors.views[k].steps && out_.operands[static_cast<size_t>(out_.tensors.first[k])].fold == Fold::none)
       results.push_back(k);
   return results;
 }
@@ -266,10 +269,10 @@ std::vector<size_t> RowCode::results() const {
 std::shared_ptr<const FlatKernel> RowCode::make_joined() const {
   const std::vector<size_t> results = this->results();
   if (results.empty() || results.size() > JoinedStores::most_outputs(plan_.isa)) return nullptr;
-  const RowView& first = out_.views[results[0]];
+  const RowView& first = out_.tensors.views[results[0]];
   const int64_t each = element_bytes(first.dtype);
   for (size_t k : results) {
-    const RowView& view = out_.views[k];
+    const RowView& view = out_.tensors.views[k];
     const bool follows = view.row == plan_.space.lanes * each && view.outer == first.outer;
     if (each == 1 || element_bytes(view.dtype) != each || !follows) return nullptr;
     if (each == 2 && vectors_ < kLeastNarrow) return nullptr;
@@ -282,7 +285,7 @@ std::shared_ptr<const FlatKernel> RowCode::make_joined() const {
   for (const Lane& lane : lanes_.code) {
     if (lane.op != LaneOp::store) continue;
     for (size_t k = 0; k < results.size(); ++k) {
-      const int at = lane.imm - out_.first[results[k]];
+      const int at = lane.imm - out_.tensors.first[results[k]];
       if (at < 0 || at >= rows_ * vectors_) continue;
       if (at != next[k]++ || at / vectors_ < row) return nullptr;
       RowOperand& o = shape.out[static_cast<size_t>(lane.imm)];

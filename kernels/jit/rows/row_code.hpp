@@ -11,18 +11,22 @@
 
 namespace partita::jit {
 
-/// One side of a piece of code: the tensors it touches, each with an operand for every vector of every row. The first
-/// of them has the address.
-struct RowCodeSide {
+/// The tensors on one side of a piece of code, which has an operand for every vector of every row of each. The first of
+/// them has the address.
+struct RowCodeTensors {
   std::vector<RowView> views;
-  std::vector<int> first;
-  std::vector<RowOperand> operands;
+  std::vector<int> first;  ///< operands, by number
 
   /// The tensors' addresses for a tile, at the numbers of their first operands.
   template <class Pointer>
   void put_addresses(const Tile& tile, Pointer* to) const {
     for (size_t k = 0; k < views.size(); ++k) to[first[k]] = tile.address(views[k], 0);
   }
+};
+
+struct RowCodeSide {
+  RowCodeTensors tensors;
+  std::vector<RowOperand> operands;
 };
 
 class RowCode : public RowWriter {
@@ -48,7 +52,7 @@ class RowCode : public RowWriter {
   bool works() const { return works_; }
   const RowCodeSide& in() const { return in_; }
   const RowCodeSide& out() const { return out_; }
-  /// Which views of out() are results, by number: not numbers, nor sums of rows.
+  /// Which views of out().tensors are results, by number: not numbers, nor sums of rows.
   std::vector<size_t> results() const;
   std::shared_ptr<const FlatKernel> make(bool streaming) const;
   /// With results past the caches whose rows follow each other, wherever they start (calls have their places); null

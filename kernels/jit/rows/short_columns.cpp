@@ -49,7 +49,7 @@ ShortColumns::Piece ShortColumns::piece(const WriteRow& write, int64_t lanes) co
   RowCode code = RowCode::of_columns(plan_, lanes);
   write(code);
   PT_ASSERT(code.works() && std::max(code.in().operands.size(), code.out().operands.size()) <= kMostOperands);
-  Piece piece{code.in(), code.out(), code.results(), code.make(false), nullptr};
+  Piece piece{code.in().tensors, code.out().tensors, code.results(), code.make(false), nullptr};
   // Whole lines at once: parts of lines of many rows do not stay together on their way to memory.
   const bool whole_lines = std::ranges::all_of(piece.results, [&](size_t k) {
     const RowView& view = piece.out.views[k];

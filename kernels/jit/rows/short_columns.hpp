@@ -24,7 +24,7 @@ class ShortColumns : public WholeRows {
  private:
   /// So many lanes of all rows.
   struct Piece {
-    RowCodeSide in, out;
+    RowCodeTensors in, out;
     std::vector<size_t> results;                          ///< of out
     std::shared_ptr<const FlatKernel> kernel, streaming;  ///< the latter null where results stay in the caches
   };

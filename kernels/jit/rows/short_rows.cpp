@@ -36,25 +36,29 @@ ShortRows::ShortRows(const RowPlan& plan, const WriteRow& write) : WholeRows(pla
   while (rows > 1 &&
          (rows * RowCode::vectors(plan) > kVectorsTogether || rows > plan.space.rows || !is_small(plan, rows)))
     rows /= 2;
-  if (rows > 1) add(write, rows, plan.may_stream);
-  if (pieces_.empty()) add(write, 1, plan.may_stream);
-  if (pieces_.front().rows > 1 || pieces_.front().streams || pieces_.front().joins) add(write, 1, false);
+  if (rows > 1) {
+    RowCode several(plan_, rows);
+    write(several);
+    if (several.works()) add(several, rows, plan.may_stream);
+  }
+  RowCode single(plan_, 1);
+  write(single);
+  if (pieces_.empty()) add(single, 1, plan.may_stream);
+  if (pieces_.front().rows > 1 || pieces_.front().streams || pieces_.front().joins) add(single, 1, false);
 }
 
-void ShortRows::add(const WriteRow& write, int rows, bool streams) {
-  RowCode code(plan_, rows);
-  write(code);
-  if (!code.works()) return;
+void ShortRows::add(const RowCode& code, int rows, bool streams) {
   PT_ASSERT(std::max(code.in().operands.size(), code.out().operands.size()) <= kMostOperands);
   const std::vector<size_t> results = code.results();
-  const bool at_lines = std::ranges::all_of(results, [&](size_t k) { return at_cache_lines(code.out().views[k]); });
+  const bool at_lines =
+      std::ranges::all_of(results, [&](size_t k) { return at_cache_lines(code.out().tensors.views[k]); });
   std::shared_ptr<const FlatKernel> joining;
   if (streams && !at_lines && plan_.space.rows * plan_.space.lanes >= kLeastJoined) joining = code.make_joined();
-  if (joining) pieces_.push_back({rows, results, false, true, code.in(), code.out(), joining});
+  if (joining) pieces_.push_back({rows, results, false, true, code.in().tensors, code.out().tensors, joining});
   streams = streams && at_lines;
   // Joined rows leave others to rows one by one.
   if (!joining || rows > 1)
-    pieces_.push_back({rows, results, streams, false, code.in(), code.out(), code.make(streams)});
+    pieces_.push_back({rows, results, streams, false, code.in().tensors, code.out().tensors, code.make(streams)});
 }
 
 /// False where results lie too oddly to go past the caches.

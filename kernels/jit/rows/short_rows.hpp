@@ -28,10 +28,10 @@ class ShortRows : public WholeRows {
     int64_t rows;                 ///< at once
     std::vector<size_t> results;  ///< of out; streamed results begin at cache lines, or are joined
     bool streams, joins;
-    RowCodeSide in, out;
+    RowCodeTensors in, out;
     std::shared_ptr<const FlatKernel> kernel;
   };
-  void add(const WriteRow& write, int rows, bool streams);
+  void add(const RowCode& code, int rows, bool streams);
   bool run(const Piece& piece, const Tile& tile) const;
   bool run_joined(const Piece& piece, RowCall call, const Tile& tile) const;
 
