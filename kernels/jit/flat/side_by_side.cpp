@@ -136,6 +136,8 @@ constexpr int kStreams = 4;
 constexpr size_t kMostOperations = 32;   ///< constants counted; where there are more, memory does not matter
 constexpr size_t kLeastOperations = 16;  ///< the same; fewer leave room for those of the next vector anyway
 constexpr int64_t kLeastApart = 2048;    ///< bytes from row to row
+/// So few rows must be groups of streams without a rest: rows of the next group are fetched, which the rest are not.
+constexpr int64_t kMostWithoutRest = 16;
 
 }  // namespace
 
@@ -145,6 +147,7 @@ RowsAtOnce row_streams(const Expr& expr, const Lanes& lanes, RowShape shape, int
     for (const RowOperand& o : *side) apart = std::max(apart, o.row_bytes);
   const bool moves = std::ranges::all_of(shape.out, [](const RowOperand& o) { return o.row_bytes != 0; });
   if (lanes.code.size() > kMostOperations || rows < kStreams || apart < kLeastApart || !moves) return {};
+  if (rows < kMostWithoutRest && rows % kStreams != 0) return {};
   if (apart * kStreams > INT32_MAX) return {};
 
   // Each goes on by a whole cache line of results.
