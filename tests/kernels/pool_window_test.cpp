@@ -72,7 +72,7 @@ TEST(pool_window, gradients_are_those_of_the_reference) {
 }
 
 /// front: the gradient times an operand; back: a second operand, which for a maximum is compared with the source, else
-/// with zero, decides what stays, which is stored twice.
+/// with zero, decides what stays, to which an average's may be added, and which is stored twice.
 TEST(pool_window, expressions_are_computed_in_the_same_step) {
   for (const Isa isa : generated_isas())
     for (uint64_t seed = 1; seed <= 120; ++seed) {
@@ -81,17 +81,20 @@ TEST(pool_window, expressions_are_computed_in_the_same_step) {
       const Problem plain = whole_windows(Dtype::f32, kind, random);
       Problem p = plain;
       SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
-      const int gradient = kind.maximum ? 1 : 0, scale = gradient + 1, other = gradient + 2;
+      const int gradient = kind.maximum ? 1 : 0, scale = gradient + 1, other = gradient + 2, more = gradient + 3;
+      const bool adds = !kind.maximum && random.coin();
       p.ports_in = scale;
       p.ports_out = 1;
       p.in.push_back(plain.in[static_cast<size_t>(gradient)]);
       p.in.push_back(dense_desc(Dtype::bf16, plain.out[0].dims));
+      if (adds) p.in.push_back(plain.out[0]);
       p.out.push_back(dense_desc(Dtype::bf16, plain.out[0].dims));
       ExprBuilder front(p.front);
       p.front.result = front.mul(front.load(gradient), front.load(scale));
       ExprBuilder back(p.back);
       const auto bound = kind.maximum ? back.load(0) : back.constant(0);
-      const auto kept = back.select(back.gt(back.load(other), bound), back.skeleton(), back.constant(0));
+      auto kept = back.select(back.gt(back.load(other), bound), back.skeleton(), back.constant(0));
+      if (adds) kept = back.add(kept, back.load(more));
       back.store(0, kept);
       back.store(1, kept);
       std::vector<Buffer> in;
@@ -111,9 +114,10 @@ TEST(pool_window, expressions_are_computed_in_the_same_step) {
       const auto got = run_kernel(*row, p, in, 2);
       for (int64_t i = 0; i < elements(plain.out[0].dims); ++i) {
         const bool stays = in[static_cast<size_t>(other)].get(i) > (kind.maximum ? in[0].get(i) : 0);
-        const double value = stays ? pooled[0].get(i) : 0;
-        ASSERT_NEAR(got[0].get(i), value, kind.maximum ? 0 : std::abs(value) / (1 << 22)) << "element " << i;
-        ASSERT_NEAR(got[1].get(i), value, std::abs(value) / 128) << "element " << i;
+        const double left = stays ? pooled[0].get(i) : 0, added = adds ? in[static_cast<size_t>(more)].get(i) : 0;
+        const double value = left + added, terms = std::abs(left) + std::abs(added);
+        ASSERT_NEAR(got[0].get(i), value, kind.maximum ? 0 : terms / (1 << 22)) << "element " << i;
+        ASSERT_NEAR(got[1].get(i), value, std::abs(value) / 128 + terms / (1 << 22)) << "element " << i;
       }
     }
 }

@@ -47,8 +47,12 @@ void PoolCode::enter_frame(int bytes) {
   mov(rbp, rsp);
   sub(rsp, bytes);
   and_(rsp, -64);
+  start_streams(0, steps_.size());
+}
+
+void PoolCode::start_streams(size_t first, size_t end) {
   mov(rax, ptr[rdi]);
-  for (size_t k = 0; k < steps_.size(); ++k) {
+  for (size_t k = first; k < end; ++k) {
     mov(rdx, ptr[rax + 8 * static_cast<int>(k)]);
     mov(slot(k), rdx);
   }

@@ -34,6 +34,8 @@ class PoolCode : protected Emitter {
   /// Streams advance by `step` bytes; they are numbered from 0 on.
   void add_stream(int64_t step) { steps_.push_back(step); }
   Xbyak::Address slot(size_t stream) { return qword[rsp + 8 * static_cast<int>(stream)]; }
+  /// Streams [first, end) begin again where the call does.
+  void start_streams(size_t first, size_t end);
   void advance_streams() { advance_streams(0, steps_.size()); }
   void advance_streams(size_t first, size_t end);
   /// Vectors that the frame has room for; to be said before anything is emitted.

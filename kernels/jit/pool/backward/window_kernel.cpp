@@ -70,7 +70,7 @@ WindowKernel::WindowKernel(Isa isa, const PoolPlan& plan, const Problem& problem
       cells_(wide() ? gradients_ + together_ : gradients_),
       folds_(*this, p_.out, slot_vectors(), reserve(HeldFolds::registers(*this, p_.out, slot_vectors()))) {
   if (stores.piece > 0 && stores.piece < 64) stream_in_pieces(stores.piece);
-  if (streaming_ || stores.joined) fetch_by(fetching(p_));
+  if (streaming_ || stores.joined) fetch_by(cell_by_cell() && reads_streams_alone() ? Fetching::near() : fetching(p_));
   add_streams();
   int taken = gradients_ + (keeps() ? 1 : together_);
   if (keeps()) keep_vectors(2 * together_);
@@ -128,6 +128,7 @@ void WindowKernel::emit_steps(Body& front, Body& back) {
     mov(r10, ptr[rdi + offsetof(WindowCall, pending)]);
     joined_->emit_start();
   }
+  if (cell_by_cell()) return emit_cell_by_cell(front, back);
   align(16);
   L(step);
   const auto groups = [&](int64_t first, int64_t end) {
@@ -155,6 +156,42 @@ void WindowKernel::emit_steps(Body& front, Body& back) {
   if (!from_indices()) return;
   mov(rax, ptr[rdi + offsetof(WindowCall, counts)]);
   vmovups(ptr[rax], vec(kBest));
+}
+
+/// Where cells read tensors of their own, those and the results are walked as they lie: a row of cells after the other,
+/// and each cell from its first channel to its last. Windows are read again for each of their cells, from the caches. A
+/// single tensor of f32 is as fast, or faster, where they are read once.
+bool WindowKernel::cell_by_cell() const {
+  const auto walked = [&](int k) { return p_.in[static_cast<size_t>(k)].x != 0; };
+  const auto tensors = std::ranges::count_if(p_.back_in, walked);
+  return !p_.maximum && !along_x_ && (tensors > 1 || (tensors == 1 && bits_of(p_.out[0].dtype) == 16));
+}
+
+/// r8 are the steps left of the first row.
+void WindowKernel::emit_cell_by_cell(Body& front, Body& back) {
+  const auto advance = [&](size_t first, size_t count) { advance_streams(first, first + count); };
+  for (int64_t row = 0; row < tap_rows(); ++row) {
+    if (row > 0) {
+      mov(r8, ptr[rdi + offsetof(WindowCall, steps)]);
+      start_streams(front_stream(0), front_stream(p_.front_in.size()));
+    }
+    Xbyak::Label step;
+    align(16);
+    L(step);
+    for (int64_t cell = 0; cell < width(); ++cell)
+      emit_channel_groups(*this, elements(), together_, whole_, [&](int vectors, int last) {
+        const Group group{vectors, last, whole_};
+        emit_gradients(front, group);
+        folds_.emit_start();
+        for (int v = 0; v < vectors; ++v) emit_cell(back, group, row, cell, v);
+        folds_.emit_end(vectors, slots());
+      });
+    advance(front_stream(0), p_.front_in.size());
+    advance(back_stream(row, 0), p_.back_in.size());
+    advance(out_stream(row, 0), p_.out.size());
+    dec(r8);
+    jnz(step, T_NEAR);
+  }
 }
 
 void WindowKernel::emit_gradients(Body& front, const Group& group) {

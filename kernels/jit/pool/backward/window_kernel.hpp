@@ -64,6 +64,8 @@ class WindowKernel : private PoolCode {
   int64_t elements() const { return along_x_ ? p_.g.dst[2] * inner_ : p_.g.channels; }  ///< along the vectors
   void add_streams();
   void emit_steps(Body& front, Body& back);
+  bool cell_by_cell() const;
+  void emit_cell_by_cell(Body& front, Body& back);
   void emit_gradients(Body& front, const Group& group);
   HeldFolds::Place slots();
   void emit_cells(Body& back, const Group& group, int64_t row);
