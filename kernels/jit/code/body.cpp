@@ -104,7 +104,7 @@ void Body::find_uses() {
   for (size_t i = code_.size(); i-- > 0;)
     if (!is_dead(i)) each_operand(i, [&](uint16_t value) { ++count[value]; });
   first_use_.assign(1, 0);
-  for (size_t uses : count) first_use_.push_back(first_use_.back() + uses);
+  for (size_t reads : count) first_use_.push_back(first_use_.back() + reads);
   uses_.resize(first_use_.back());
   std::vector<size_t> next = first_use_;
   for (size_t i = 0; i < code_.size(); ++i)
@@ -175,7 +175,7 @@ void Body::walk(State& s, Part part, const BodyHooks* hooks) const {
   s.used.assign(code_.size(), 0);
   s.value_in.assign(static_cast<size_t>(end_), -1);
   s.next.assign(static_cast<size_t>(end_), 0);
-  s.free = (1ULL << end_) - (1ULL << first_);
+  s.free = static_cast<uint32_t>((uint64_t{1} << end_) - (uint64_t{1} << first_));
   s.slots = homes_;
   if (part == Part::element)
     for (size_t i = 0; i < code_.size(); ++i) s.place[i].slot = home_[i];
