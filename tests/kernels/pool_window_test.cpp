@@ -83,6 +83,7 @@ TEST(pool_window, expressions_are_computed_in_the_same_step) {
       SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
       const int gradient = kind.maximum ? 1 : 0, scale = gradient + 1, other = gradient + 2, more = gradient + 3;
       const bool adds = !kind.maximum && random.coin();
+      if (random.coin()) p.result_bytes = int64_t{1} << 40;  // as if it was part of something that leaves the caches
       p.ports_in = scale;
       p.ports_out = 1;
       p.in.push_back(plain.in[static_cast<size_t>(gradient)]);

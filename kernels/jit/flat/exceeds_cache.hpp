@@ -15,16 +15,18 @@
 
 namespace partita::jit {
 
-/// Whether the results, or the memory that they are parts of, exceed their share of the last-level cache. What is
-/// folded repeats along axes.
+/// Bytes of a tensor's elements, each counted once: what is folded, or broadcast, repeats along axes.
+inline int64_t bytes_of_places(const TensorDesc& desc) {
+  int64_t places = 1;
+  for (int d = 0; d < desc.dims.size(); ++d)
+    places *= desc.strides[d] != 0 ? desc.dims[d] : std::min<int64_t>(desc.dims[d], 1);
+  return places * bits_of(desc.dtype) / 8;
+}
+
+/// Whether the results, or the memory that they are parts of, exceed their share of the last-level cache.
 inline bool exceeds_cache(const Problem& problem) {
   int64_t bytes = 0;
-  for (const TensorDesc& desc : problem.out) {
-    int64_t places = 1;
-    for (int d = 0; d < desc.dims.size(); ++d)
-      places *= desc.strides[d] != 0 ? desc.dims[d] : std::min<int64_t>(desc.dims[d], 1);
-    bytes += places * bits_of(desc.dtype) / 8;
-  }
+  for (const TensorDesc& desc : problem.out) bytes += bytes_of_places(desc);
   return leaves_the_caches(std::max(bytes, problem.result_bytes));
 }
 

@@ -47,6 +47,13 @@ bool joins_rows(const PoolPlan& p, Isa isa) {
   return piece < least && WindowKernel::joins(isa, p) && rows_follow(isa, p.out, p.g.src[2], p.g.src[1], false);
 }
 
+/// Whether cells come from memory: of what is only summed up, what is read tells.
+bool cells_exceed_cache(const PoolPlan& p, const Problem& problem) {
+  return exceeds_cache(problem) || std::ranges::any_of(p.back_in, [&](int k) {
+           return leaves_the_caches(bytes_of_places(problem.in[static_cast<size_t>(k)]));
+         });
+}
+
 /// Past the caches, those that are stored in lines wherever rows begin; else 0.
 int64_t rows_in_lines(const PoolPlan& p, const Problem& problem, const Target& target) {
   if (!exceeds_cache(problem) || !WindowHalvesKernel::fits(p, problem, target.isa)) return 0;
@@ -98,16 +105,16 @@ WindowPool::WindowPool(const Problem& problem, const Target& target)
     };
   };
   const int64_t in_lines = rows_in_lines(p_, problem, target);
-  const bool lines = in_lines > 0;
+  const bool lines = in_lines > 0, large = cells_exceed_cache(p_, problem);
   rows_together_ = std::max<int64_t>(1, in_lines);
-  kernel_ = kernel({.lines = lines});
+  kernel_ = kernel({.lines = lines, .large = large});
   if (!exceeds_cache(problem)) return;
   element_bytes_ = element_bytes(p_.out[0].dtype);
   together_ = JoinedStores::together(target.isa, element_bytes_);
   joined_ = WindowKernel::along_x(p_) && joins_rows(p_, target.isa);
   const bool whole = lines || (!WindowKernel::along_x(p_) && p_.streams_cells(target.isa));
   const int piece = whole ? kCacheLine : WindowKernel::along_x(p_) ? p_.streamed_piece() : 0;
-  const WindowStores stores{.piece = joined_ ? 0 : piece, .joined = joined_, .lines = lines};
+  const WindowStores stores{.piece = joined_ ? 0 : piece, .joined = joined_, .lines = lines, .large = true};
   if (joined_ || piece > 0) streaming_ = kernel(stores);
 }
 

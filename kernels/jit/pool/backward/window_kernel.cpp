@@ -61,6 +61,7 @@ int WindowKernel::fetched_behind(const PoolPlan& p, const PoolOperand& o) {
 WindowKernel::WindowKernel(Isa isa, const PoolPlan& plan, const Problem& problem, const WindowStores& stores)
     : PoolCode(isa, plan),
       streaming_(stores.piece > 0),
+      large_(stores.large),
       along_x_(along_x(plan)),
       inner_(inner_of(plan)),
       whole_(along_x_ ? static_cast<int>(lanes() / inner_ * inner_) : lanes()),
@@ -158,13 +159,13 @@ void WindowKernel::emit_steps(Body& front, Body& back) {
   vmovups(ptr[rax], vec(kBest));
 }
 
-/// Where cells read tensors of their own, those and the results are walked as they lie: a row of cells after the other,
-/// and each cell from its first channel to its last. Windows are read again for each of their cells, from the caches. A
-/// single tensor of f32 is as fast, or faster, where they are read once.
+/// Where cells read tensors of their own from memory, those and the results are walked as they lie: a row of cells
+/// after the other, and each cell from its first channel to its last. Windows are read again for each of their cells,
+/// from the caches. A single tensor of f32 is as fast, or faster, where they are read once.
 bool WindowKernel::cell_by_cell() const {
   const auto walked = [&](int k) { return p_.in[static_cast<size_t>(k)].x != 0; };
   const auto tensors = std::ranges::count_if(p_.back_in, walked);
-  return !p_.maximum && !along_x_ && (tensors > 1 || (tensors == 1 && bits_of(p_.out[0].dtype) == 16));
+  return large_ && !p_.maximum && !along_x_ && (tensors > 1 || (tensors == 1 && bits_of(p_.out[0].dtype) == 16));
 }
 
 /// r8 are the steps left of the first row.

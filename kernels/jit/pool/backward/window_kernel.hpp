@@ -22,10 +22,11 @@ struct WindowCall {
 };
 
 /// How results go past the caches: in pieces of so many bytes (0: they do not), or rows joined. `lines`: some rows of
-/// windows at once make whole cache lines (WindowHalvesKernel alone).
+/// windows at once make whole cache lines (WindowHalvesKernel alone). `large`: cells exceed the caches, also where
+/// none are stored.
 struct WindowStores {
   int piece = 0;
-  bool joined = false, lines = false;
+  bool joined = false, lines = false, large = false;
 };
 
 /// Channel-last: a row of windows, vectors of channels. Channel-first and with few channels: rows of windows, vectors
@@ -112,7 +113,7 @@ class WindowKernel : private PoolCode {
     return back_stream(tap_rows(), 0) + static_cast<size_t>(row) * p_.out.size() + k;
   }
 
-  bool streaming_, along_x_;
+  bool streaming_, large_, along_x_;
   int64_t inner_;                    // along x: elements of a cell
   int whole_;                        // elements of a vector: whole cells
   int together_;                     // vectors of a group
