@@ -182,6 +182,22 @@ TEST(pool_window, joined_rows_have_the_bits_of_stores_through_the_caches) {
   });
 }
 
+/// Rows of any number of cells and channels, as parts of something that leaves the caches: cells of 3 or 6 channels
+/// make vectors that begin nowhere in particular.
+TEST(pool_window, parts_of_large_results_have_the_bits_of_stores_through_the_caches) {
+  for (const Isa isa : generated_isas())
+    for (uint64_t seed = 1; seed <= 120; ++seed) {
+      Random random(seed);
+      const Dtype dtype = random.pick({Dtype::f32, Dtype::bf16, Dtype::f16});
+      Problem p = whole_windows(dtype, any_kind(random), random);
+      if (p.step == StepKind::pool_backward && random.coin()) add_and_store_twice(p);
+      p.result_bytes = int64_t{1} << 40;
+      SCOPED_TRACE(str("seed ", seed, ": ", text_of(p)));
+      expect_same_bits(isa, p);
+      if (HasFailure()) return;
+    }
+}
+
 /// Channel-last, whole vectors and parts of them.
 TEST(pool_window, cells_have_the_bits_of_stores_through_the_caches) {
   expect_same_bits_of_seeds(12, [](Random& random, Dtype dtype, int64_t bytes) {

@@ -43,7 +43,7 @@ bool folds_fit(const PoolPlan& p) {
 
 /// Rows of cells that are no whole cache lines are joined where that can be. Of 16 bits it costs more than pieces do.
 bool joins_rows(const PoolPlan& p, Isa isa) {
-  const int piece = p.streamed_piece(), least = bits_of(p.out[0].dtype) == 16 ? 16 : kCacheLine;
+  const int piece = WindowKernel::streamed_piece(isa, p), least = bits_of(p.out[0].dtype) == 16 ? 16 : kCacheLine;
   return piece < least && WindowKernel::joins(isa, p) && rows_follow(isa, p.out, p.g.src[2], p.g.src[1], false);
 }
 
@@ -63,7 +63,7 @@ int64_t rows_in_lines(const PoolPlan& p, const Problem& problem, const Target& t
 bool fits_along_x(const PoolPlan& p, const Problem& problem, const Target& target) {
   if (p.g.dst[2] * WindowKernel::inner_of(p) < kLeastElements || p.g.kernel[2] > kMostInterleaved) return false;
   // Rows that cannot be streamed go through tiles, which can.
-  if (exceeds_cache(problem) && p.streamed_piece() == 0 && !joins_rows(p, target.isa) &&
+  if (exceeds_cache(problem) && WindowKernel::streamed_piece(target.isa, p) == 0 && !joins_rows(p, target.isa) &&
       rows_in_lines(p, problem, target) == 0)
     return false;
   const auto fits = [&](int k) { return joined(p, p.in[static_cast<size_t>(k)]); };
@@ -112,8 +112,7 @@ WindowPool::WindowPool(const Problem& problem, const Target& target)
   element_bytes_ = element_bytes(p_.out[0].dtype);
   together_ = JoinedStores::together(target.isa, element_bytes_);
   joined_ = WindowKernel::along_x(p_) && joins_rows(p_, target.isa);
-  const bool whole = lines || (!WindowKernel::along_x(p_) && p_.streams_cells(target.isa));
-  const int piece = whole ? kCacheLine : WindowKernel::along_x(p_) ? p_.streamed_piece() : 0;
+  const int piece = lines ? kCacheLine : WindowKernel::streamed_piece(target.isa, p_);
   const WindowStores stores{.piece = joined_ ? 0 : piece, .joined = joined_, .lines = lines, .large = true};
   if (joined_ || piece > 0) streaming_ = kernel(stores);
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <numeric>
 
 #include "kernels/jit/pool/channel_groups.hpp"
 #include "kernels/jit/pool/names.hpp"
@@ -23,7 +24,8 @@ using Xbyak::Ymm;
 using Xbyak::Zmm;
 
 constexpr int64_t kMostTogether = 4;
-constexpr size_t kPlaces = 3;  ///< of a joined result
+constexpr size_t kPlaces = 3;        ///< of a joined result
+constexpr int64_t kLeastPiece = 16;  ///< bytes
 /// Of the source, read at once; of planes the processor reads fewer by itself, or more.
 constexpr int64_t kFewRows = 3, kFewPlaneRows = 4;
 constexpr int64_t kFarthestFetched = 1 << 16;
@@ -41,6 +43,15 @@ bool WindowKernel::joins(Isa isa, const PoolPlan& p) {
              looped = p.g.dst[2] > kMostTogether * lanes_of(isa);
   return !p.maximum && !p.channel_last && p.g.kernel[0] == 1 && (!narrow || !looped || p.g.kernel[2] % 2 == 0) &&
          p.out.size() <= (isa == Isa::avx512 ? JoinedStores::kMostOutputs : 1);
+}
+
+int WindowKernel::streamed_piece(Isa isa, const PoolPlan& p) {
+  if (!along_x(p)) return p.streams_cells(isa) ? kCacheLine : 0;
+  int64_t common = p.streamed_piece();
+  if (common == 0) return 0;
+  for (const PoolOperand& o : p.out)
+    common = std::gcd(common, whole_of(isa, p) * p.g.kernel[2] * element_bytes(o.dtype));
+  return common >= kLeastPiece ? static_cast<int>(common) : 0;
 }
 
 Fetching WindowKernel::fetching(const PoolPlan& p) {
@@ -64,7 +75,7 @@ WindowKernel::WindowKernel(Isa isa, const PoolPlan& plan, const Problem& problem
       large_(stores.large),
       along_x_(along_x(plan)),
       inner_(inner_of(plan)),
-      whole_(along_x_ ? static_cast<int>(lanes() / inner_ * inner_) : lanes()),
+      whole_(along_x_ ? static_cast<int>(whole_of(isa, plan)) : lanes()),
       together_(vectors_together()),
       winners_(search_registers()),
       gradients_(p_.maximum ? winners_ + (keeps() ? 1 : together_) : 0),

@@ -43,12 +43,17 @@ class WindowKernel : private PoolCode {
   /// last, before the next one.
   static bool joins(Isa isa, const PoolPlan& plan);
   static bool along_x(const PoolPlan& plan) { return !plan.channel_last || plan.g.channels < kLeastChannels; }
+  /// Bytes of aligned pieces that all results are stored in past the caches, 0 where they are not. Along x, groups of
+  /// cells begin where whole cells make vectors of windows.
+  static int streamed_piece(Isa isa, const PoolPlan& plan);
   /// How lines are fetched where results leave the caches: in turns where few rows of the source are read at once.
   static Fetching fetching(const PoolPlan& plan);
   /// Bytes from cells of an operand to what is worth fetching while they are read.
   static int fetched_behind(const PoolPlan& plan, const PoolOperand& o);
   /// Along x: elements beside each other that belong to one cell.
   static int64_t inner_of(const PoolPlan& plan) { return plan.channel_last ? plan.g.channels : 1; }
+  /// Along x: elements of a vector of windows.
+  static int64_t whole_of(Isa isa, const PoolPlan& plan) { return lanes_of(isa) / inner_of(plan) * inner_of(plan); }
 
   static constexpr int64_t kLeastChannels = 8;  ///< that vectors of channels pay for
 
