@@ -141,14 +141,14 @@ bool PoolPlan::fits_indices() const {
          std::ranges::all_of(back_in, reads);
 }
 
-int PoolPlan::streamed_piece() const {
+int PoolPlan::streamed_piece(int64_t apart) const {
   int common = kCacheLine;
-  for (const PoolOperand& o : out) common = std::min(common, streamed_piece(o));
+  for (const PoolOperand& o : out) common = std::min(common, streamed_piece(o, apart));
   return common;
 }
 
-int PoolPlan::streamed_piece(const PoolOperand& o) const {
-  int64_t common = kCacheLine;
+int PoolPlan::streamed_piece(const PoolOperand& o, int64_t apart) const {
+  int64_t common = std::gcd(kCacheLine, apart * element_bytes(o.dtype));
   for (int64_t distance : {o.offset, o.n, o.z, o.y, channel_last ? 0 : o.c}) common = std::gcd(common, distance);
   return common >= 16 ? static_cast<int>(common) : 0;
 }

@@ -104,8 +104,9 @@ struct PoolPlan {
   int64_t tap_rows() const { return g.kernel[0] * g.kernel[1]; }
 
   /// Bytes, 64, 32 or 16, that all rows of the results are multiples of and start at multiples of; 0: there are none.
-  int streamed_piece() const;
-  int streamed_piece(const PoolOperand& o) const;
+  /// `apart`: the same of every so many elements of a row.
+  int streamed_piece(int64_t apart = 0) const;
+  int streamed_piece(const PoolOperand& o, int64_t apart = 0) const;
   /// Channel-last: whether cells that are stored in turns, some vectors of channels at a time, make whole cache lines
   /// of no more than two stores.
   bool streams_cells(Isa isa) const;

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
-#include <numeric>
 
 #include "kernels/jit/pool/channel_groups.hpp"
 #include "kernels/jit/pool/names.hpp"
@@ -24,8 +23,7 @@ using Xbyak::Ymm;
 using Xbyak::Zmm;
 
 constexpr int64_t kMostTogether = 4;
-constexpr size_t kPlaces = 3;        ///< of a joined result
-constexpr int64_t kLeastPiece = 16;  ///< bytes
+constexpr size_t kPlaces = 3;  ///< of a joined result
 /// Of the source, read at once; of planes the processor reads fewer by itself, or more.
 constexpr int64_t kFewRows = 3, kFewPlaneRows = 4;
 constexpr int64_t kFarthestFetched = 1 << 16;
@@ -47,11 +45,8 @@ bool WindowKernel::joins(Isa isa, const PoolPlan& p) {
 
 int WindowKernel::streamed_piece(Isa isa, const PoolPlan& p) {
   if (!along_x(p)) return p.streams_cells(isa) ? kCacheLine : 0;
-  int64_t common = p.streamed_piece();
-  if (common == 0) return 0;
-  for (const PoolOperand& o : p.out)
-    common = std::gcd(common, whole_of(isa, p) * p.g.kernel[2] * element_bytes(o.dtype));
-  return common >= kLeastPiece ? static_cast<int>(common) : 0;
+  const int64_t whole = whole_of(isa, p);
+  return p.streamed_piece(whole == lanes_of(isa) ? 0 : whole * p.g.kernel[2]);
 }
 
 Fetching WindowKernel::fetching(const PoolPlan& p) {
