@@ -138,11 +138,11 @@ class InPlace {
     return bits_of(in.dtype) == bits_of(out.dtype) && bits_of(in.dtype) >= 8;
   }
 
-  /// Operand `k` of step `s` is nothing that anybody needs behind it.
+  /// Operand `k` of step `s` is nothing that anybody needs behind it, and no result of the step lives there already.
   bool is_free_behind(size_t s, size_t k) {
     const Step& step = p_.steps[s];
     const int b = step.in[k];
-    if (b == Step::kNoBuffer) return false;
+    if (b == Step::kNoBuffer || step.writes(b)) return false;
     if (taken_[static_cast<size_t>(b)] || std::count(step.in.begin(), step.in.end(), b) != 1) return false;
     return std::none_of(p_.steps.begin() + static_cast<long>(s) + 1, p_.steps.end(),
                         [&](const Step& later) { return later.reads(b) || later.writes(b); });
