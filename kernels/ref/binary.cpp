@@ -11,16 +11,32 @@ namespace {
 
 constexpr int64_t kCost = 3;
 
+bool is_s32(const TensorDesc& desc) { return desc.dtype == Dtype::s32; }
+
+bool all_s32(const Problem& problem) {
+  return is_s32(problem.in[0]) && is_s32(problem.in[1]) && is_s32(problem.out[0]);
+}
+
+/// Integers on one side only: such operators are computed in f32.
+bool mixes_s32(const Problem& problem) {
+  return is_s32(problem.in[0]) != is_s32(problem.in[1]) ||
+         (problem.out[0].dtype != Dtype::boolean && is_s32(problem.in[0]) != is_s32(problem.out[0]));
+}
+
+float in_f32(double value) { return static_cast<float>(value); }
+
 template <class F>
 Status binary(const Problem& problem, Args args, F f) {
   const View dst = out_view(problem, args, 0);
-  map(kCost, f, dst, broadcast_to(in_view(problem, args, 0), dst.dims),
-      broadcast_to(in_view(problem, args, 1), dst.dims));
+  const View a = broadcast_to(in_view(problem, args, 0), dst.dims);
+  const View b = broadcast_to(in_view(problem, args, 1), dst.dims);
+  // Which of two integers a sum is rounded to depends on its last bit.
+  if (mixes_s32(problem))
+    map(
+        kCost, [&](double x, double y) { return in_f32(f(in_f32(x), in_f32(y))); }, dst, a, b);
+  else
+    map(kCost, f, dst, a, b);
   return {};
-}
-
-bool all_s32(const Problem& problem) {
-  return problem.in[0].dtype == Dtype::s32 && problem.in[1].dtype == Dtype::s32 && problem.out[0].dtype == Dtype::s32;
 }
 
 /// The low 32 bits; sums of two s32 are exact in f64.

@@ -38,12 +38,19 @@ TEST(reference_binary, broadcasts_from_the_right) {
   EXPECT_EQ(run(Add, {}, {f32({}, {1}), f32({2}, {1, 2})}, {f32({2})})[0], (Numbers{2, 3}));
 }
 
-TEST(reference_binary, s32_is_exact_and_wraps_around) {
+TEST(reference_binary, s32_is_exact_and_wraps_around_and_rounded_to_f32_beside_other_types) {
   const Sample a = s32({3}, {2147483647, 16777217, -2147483648.0}), b = s32({3}, {1, 2, 1});
   EXPECT_EQ(run(Add, {}, {a, b}, {s32({3})})[0], (Numbers{-2147483648.0, 16777219, -2147483647.0}));
   EXPECT_EQ(run(Subtract, {}, {a, b}, {s32({3})})[0], (Numbers{2147483646, 16777215, 2147483647}));
   EXPECT_EQ(run(Add, {}, {a, f32({3}, {0.5, 0.5, 0.5})}, {s32({3})})[0],
-            (Numbers{2147483647, 16777218, -2147483648.0}));
+            (Numbers{2147483647, 16777216, -2147483648.0}));
+}
+
+/// The exact difference of the last two is more than a half.
+TEST(reference_binary, of_mixed_types_is_rounded_to_f32_before_it_becomes_an_integer) {
+  const Sample a = f32({2}, {16777216, 0.5}), b = s32({2}, {1, 0});
+  EXPECT_EQ(run(Add, {}, {a, b}, {s32({2})})[0], (Numbers{16777216, 0}));
+  EXPECT_EQ(run(Subtract, {}, {f32({1}, {0.5}), f32({1}, {-0x1p-26})}, {s32({1})})[0], (Numbers{0}));
 }
 
 TEST(reference_binary, greater_equal_compares_s32_exactly) {
