@@ -26,6 +26,8 @@ const Pool kResnetHead{{128, 2048, 7, 7}, k7x7};
 const Pool kVgg{{16, 64, 224, 224}, kHalf};
 const Pool kDenseNet{{32, 256, 56, 56}, kHalf};
 const Pool kInception{{32, 288, 35, 35}, kSame};
+const Pool kGoogLeNet{{128, 832, 14, 14}, kStem};
+const Pool kAlexNet{{256, 256, 13, 13}, {.kernel = 3, .stride = 2}};
 const Pool kUnet{{4, 64, 512, 512}, kHalf};
 const Pool kAudio{{256, 32, 4000}, k1d(4)};
 const Pool kC3d{{8, 128, 16, 56, 56}, k3d(2)};
@@ -227,6 +229,8 @@ std::vector<Case> pool_backward_cases() {
   return {
       max_alone("ResNet-50 stem, max 3x3 s2 p1", kResnetStem),
       max_alone("VGG-16, max 2x2", kVgg),
+      max_alone("GoogLeNet, max 3x3 s2 p1, 14x14", kGoogLeNet),
+      max_alone("AlexNet, max 3x3 s2, 13x13", kAlexNet),
       max_alone("U-Net, max 2x2, 512x512", kUnet),
       max_alone("M5 audio, max 1D k4", kAudio),
       max_alone("C3D, max 2x2x2", kC3d),
@@ -237,6 +241,7 @@ std::vector<Case> pool_backward_cases() {
       average_alone("ResNet-50 head, avg 7x7 global", kResnetHead),
       average_alone("avg 2x2, 64x224x224", kVgg),
       average_alone("avg 3x3 s2 p1, 64x112x112", kResnetStem),
+      average_alone("avg 3x3 s2, 13x13", kAlexNet),
   };
 }
 

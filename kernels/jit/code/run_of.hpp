@@ -17,11 +17,11 @@ inline Status status_of(const Xbyak::Error& e) {
   return fail(Code::runtime_error, std::string("no machine code could be generated: ") + e.what());
 }
 
-/// A Run that calls a `Maker` made for the problem, with the scratch memory it asks for (a `scratch_bytes()`, if any).
-template <class Maker>
-Result<Run> run_of(const Problem& problem, const Target& target) {
+/// A Run that calls a `Maker` made for the problem (and of the parts), with the scratch memory it asks for (a `scratch_bytes()`, if any).
+template <class Maker, class... Parts>
+Result<Run> run_of(const Problem& problem, const Target& target, Parts... parts) {
   try {
-    auto made = std::make_shared<const Maker>(problem, target);
+    auto made = std::make_shared<const Maker>(problem, target, std::move(parts)...);
     Run run;
     if constexpr (requires { made->scratch_bytes(); }) run.scratch_bytes = made->scratch_bytes();
     run.call = [made = std::move(made)](const RunArgs& args) { return (*made)(args); };

@@ -17,8 +17,10 @@
 #include "kernels/jit/pool/backward/whole_plane.hpp"
 #include "kernels/jit/pool/backward/window.hpp"
 #include "kernels/jit/pool/folds.hpp"
+#include "kernels/jit/pool/turned.hpp"
 #include "kernels/jit/rows/global_maximum.hpp"
 #include "src/base/axes.hpp"
+#include "src/base/check.hpp"
 
 namespace partita::jit {
 namespace {
@@ -53,6 +55,24 @@ const char* refuse_folds_of(const PoolPlan& plan, const Problem& p, const Target
   return takes ? nullptr : "nothing folds what windows like these make";
 }
 
+/// Windows along x below which rows fill vectors too badly. Maxima of 16 bits are searched twice as many at once, and
+/// where windows lie apart nothing is read twice.
+int64_t least_width(const PoolPlan& p, const Problem& problem) {
+  if (bits_of(problem.out[0].dtype) == 32) return 8;
+  return p.g.tiles_source() ? 12 : 16;
+}
+
+/// What is faster turned, channels first: where rows are narrow, and maxima that would go through tiles.
+bool is_turned(const PoolPlan& p, const Problem& problem, const Target& target) {
+  if (p.channel_last || p.has_folds() || p.indices >= 0 || p.g.covers_all()) return false;
+  const bool narrow = p.g.dst[2] < least_width(p, problem);
+  if (problem.op == OpKind::MaxPoolBackward)
+    return narrow || !(WindowPool::fits(problem, target) || FarMaximumPool::fits(problem, target) ||
+                       PlanePeriodPool::fits(problem, target));
+  return problem.op == OpKind::AvgPoolBackward && narrow && !RepeatPool::fits(problem, target) &&
+         !WindowPool::fits(problem, target) && !AveragePlanePool::fits(problem);
+}
+
 }  // namespace
 
 const char* refuse_pool_backward(const Problem& p, const Target& target) {
@@ -69,11 +89,23 @@ const char* refuse_pool_backward(const Problem& p, const Target& target) {
   return PoolStages::refuse(plan);
 }
 
+std::optional<Problem> turned_group(const Problem& problem, const Target& target) {
+  if (!is_turned(PoolPlan(problem), problem, target)) return std::nullopt;
+  auto group = TurnedPool::of_group(problem);
+  return group && refuse_pool_backward(*group, target) == nullptr ? std::move(group) : std::nullopt;
+}
+
 Result<Run> make_pool_backward(const Problem& problem, const Target& target) {
   const bool global = refuse_global_maximum(problem, target) == nullptr;
   if (global && WholePlanePool::fits(problem, target)) return run_of<WholePlanePool>(problem, target);
   if (global && !WindowPool::fits_halves(problem, target)) return make_global_maximum(problem, target);
   if (RepeatPool::fits(problem, target)) return run_of<RepeatPool>(problem, target);
+  if (const auto group = turned_group(problem, target)) {
+    Target one_thread = target;
+    one_thread.threads = 1;
+    PT_ASSIGN(Run run, make_pool_backward(*group, one_thread));
+    return run_of<TurnedPool>(problem, target, std::move(run));
+  }
   if (WindowPool::fits(problem, target)) return run_of<WindowPool>(problem, target);
   if (FarMaximumPool::fits(problem, target)) return run_of<FarMaximumPool>(problem, target);
   if (PlanePeriodPool::fits(problem, target)) return run_of<PlanePeriodPool>(problem, target);

@@ -3,12 +3,16 @@
 // around them.
 #pragma once
 
+#include <optional>
+
 #include "kernels/kernel.hpp"
 
 namespace partita::jit {
 
 const char* refuse_pool_backward(const Problem& problem, const Target& target);
 Result<Run> make_pool_backward(const Problem& problem, const Target& target);
+/// The channel-last problem of a group of planes, where a channel-first one is solved by turning its planes.
+std::optional<Problem> turned_group(const Problem& problem, const Target& target);
 /// Whether a gradient of an adaptive average, a StepKind::resample, can be made here: along x there must not be more
 /// windows than cells.
 bool fits_adaptive_average(const Problem& problem, const Target& target);

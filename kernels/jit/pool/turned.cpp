@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which planes can be turned, and the walk over groups of them.
+#include "kernels/jit/pool/turned.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "kernels/jit/flat/stream_copy.hpp"
+#include "kernels/jit/pool/walk.hpp"
+#include "src/base/check.hpp"
+#include "src/base/dtype.hpp"
+#include "src/base/shape.hpp"
+#include "src/base/threads.hpp"
+
+namespace partita::jit {
+namespace {
+
+constexpr int64_t kGroupBytes = 96 << 10;  ///< of what is turned: the second-level cache holds a few times as much
+constexpr int64_t kLeastTogether = 32, kMostTogether = 256;
+constexpr int64_t kMostBytes = 512 << 10;  ///< of the smallest group: beyond, nothing is won
+constexpr size_t kMostOperands = 32;
+
+enum class Moves : uint8_t { nowhere, planes, cells };
+
+/// Elements from a plane to the next one, of this image or of the next; absent where that is not one number.
+std::optional<int64_t> plane_distance(const TensorDesc& d) {
+  const int64_t images = d.dims[0], channels = d.dims[1];
+  if (channels == 1) return images == 1 ? 0 : d.strides[0];
+  if (images > 1 && d.strides[0] != channels * d.strides[1]) return std::nullopt;
+  return d.strides[1];
+}
+
+Dims spatial(const Dims& dims) { return Dims(std::span(dims.begin() + 2, dims.end())); }
+
+bool moves(const TensorDesc& d, int axis) { return d.dims[axis] > 1 && d.strides[axis] != 0; }
+
+/// How a tensor of the pooling moves; absent where that is no way in which planes can be turned.
+std::optional<Moves> moves_of(const TensorDesc& d) {
+  bool cells = false;
+  for (int axis = 2; axis < d.dims.size(); ++axis) cells = cells || moves(d, axis);
+  const bool planes = moves(d, 0) || moves(d, 1);
+  if (!planes) return Moves::nowhere;
+  if (!cells) return Moves::planes;
+  if (!is_dense(spatial(d.dims), spatial(d.strides)) || plane_distance(d).value_or(0) == 0) return std::nullopt;
+  return Moves::cells;
+}
+
+int64_t planes_of(const Problem& p) { return p.out[0].dims[0] * p.out[0].dims[1]; }
+
+bool is_of_pooling(const TensorDesc& d, const Problem& p) { return d.dims.size() == p.out[0].dims.size(); }
+
+/// Bytes of all that is turned of one plane.
+int64_t bytes_of_plane(const Problem& p) {
+  int64_t bytes = 0;
+  for (const auto* side : {&p.in, &p.out})
+    for (const TensorDesc& d : *side)
+      if (is_of_pooling(d, p) && moves_of(d) == Moves::cells)
+        bytes += elements(spatial(d.dims)) * element_bytes(d.dtype);
+  return bytes;
+}
+
+/// Planes of a group: they, and what is made of them, stay in the caches, and each thread has groups to do.
+int64_t planes_together(const Problem& p) {
+  const int64_t bytes = bytes_of_plane(p);
+  int64_t together = kMostTogether;
+  while (together > kLeastTogether && (together * bytes > kGroupBytes || together * 8 > planes_of(p))) together /= 2;
+  return together;
+}
+
+/// A group's part of a tensor, channels last.
+std::optional<TensorDesc> of_group(const TensorDesc& d, int64_t together) {
+  const auto how = moves_of(d);
+  if (!how) return std::nullopt;
+  if (*how != Moves::nowhere && bits_of(d.dtype) < 8) return std::nullopt;
+  TensorDesc made{.dtype = d.dtype, .dims = {1}, .strides = {0}, .offset = *how == Moves::nowhere ? d.offset : 0};
+  const Dims cells = spatial(d.dims), dense = dense_strides(cells), given = spatial(d.strides);
+  for (int i = 0; i < cells.size(); ++i) {
+    made.dims.push_back(cells[i]);
+    made.strides.push_back(*how == Moves::cells ? dense[i] * together : *how == Moves::planes ? 0 : given[i]);
+  }
+  made.dims.push_back(together);
+  made.strides.push_back(*how == Moves::nowhere ? 0 : 1);
+  return made;
+}
+
+}  // namespace
+
+std::optional<Problem> TurnedPool::of_group(const Problem& problem) {
+  Problem made = problem;
+  made.attrs.set(Attr::data_format, std::string("NXC"));
+  made.result_bytes = 0;
+  made.constant_ports = 0;
+  if (problem.in.size() + problem.out.size() > kMostOperands || planes_of(problem) < kLeastTogether ||
+      bytes_of_plane(problem) * kLeastTogether > kMostBytes)
+    return std::nullopt;
+  const int64_t together = planes_together(problem);
+  for (auto* side : {&made.in, &made.out})
+    for (TensorDesc& desc : *side) {
+      if (!is_of_pooling(desc, problem)) continue;
+      auto part = jit::of_group(desc, together);
+      if (!part || (side == &made.out && moves_of(desc) != Moves::cells)) return std::nullopt;
+      desc = std::move(*part);
+    }
+  return made;
+}
+
+TurnedPool::TurnedPool(const Problem& problem, const Target& target, Run group)
+    : group_(std::move(group)),
+      threads_(std::max(1, target.threads)),
+      channels_(problem.out[0].dims[1]),
+      planes_(planes_of(problem)),
+      together_(planes_together(problem)) {
+  // What nobody reads may have no memory: a gradient in whose place an expression reads its own operands.
+  std::vector<bool> is_read(problem.in.size(), false);
+  is_read[0] = traits_of(problem.step).front_port != 0;
+  for (const Expr& e : {front_expression(problem), back_expression(problem)})
+    for (const int k : loaded_operands(e)) is_read[static_cast<size_t>(k)] = true;
+  for (size_t k = 0; k < problem.in.size(); ++k) {
+    const TensorDesc& desc = problem.in[k];
+    in_.push_back(is_read[k] && is_of_pooling(desc, problem) ? operand(desc, target.isa, false) : Operand());
+  }
+  int64_t most_streamed = 0;
+  for (const TensorDesc& desc : problem.out) {
+    Operand& o = out_.emplace_back(operand(desc, target.isa, true));
+    const int64_t plane = elements(spatial(desc.dims)) * o.each;
+    if (exceeds_cache(problem) && *plane_distance(desc) * o.each == plane) o.streamed = plane;
+    most_streamed = std::max(most_streamed, o.streamed);
+  }
+  streamed_at_ = group_scratch_;
+  group_scratch_ += aligned(most_streamed * together_);
+  scratch_ = {threads_, group_scratch_ + static_cast<int64_t>(group_.scratch_bytes)};
+}
+
+TurnedPool::Operand TurnedPool::operand(const TensorDesc& desc, Isa isa, bool is_result) {
+  const Moves how = *moves_of(desc);
+  if (how == Moves::nowhere) return {};
+  const int64_t each = element_bytes(desc.dtype), cells = how == Moves::cells ? elements(spatial(desc.dims)) : 1;
+  Operand made{.is_turned = how == Moves::cells,
+               .each = each,
+               .offset = desc.offset * each,
+               .n = desc.dims[0] > 1 ? desc.strides[0] * each : 0,
+               .c = desc.dims[1] > 1 ? desc.strides[1] * each : 0,
+               .at = group_scratch_};
+  group_scratch_ += aligned(together_ * cells * each);
+  if (!made.is_turned) return made;
+  const int64_t plane = *plane_distance(desc) * each, cell = together_ * each;
+  const auto kernel = [&](int64_t planes) {
+    TransposeShape shape{.bytes = static_cast<int>(each),
+                         .a = is_result ? cells : planes,
+                         .b = is_result ? planes : cells,
+                         .src_row = is_result ? cell : plane,
+                         .dst_row = is_result ? plane : cell,
+                         .writes_runs = true,
+                         .fetches_next = !is_result && plane == cells * each};
+    return std::make_unique<const TransposeKernel>(isa, shape);
+  };
+  if (planes_ >= together_) made.whole = kernel(together_);
+  if (planes_ % together_ != 0) made.rest = kernel(planes_ % together_);
+  return made;
+}
+
+Status TurnedPool::operator()(const RunArgs& args) const {
+  const auto part = [&](int64_t begin, int64_t end, int number) {
+    std::byte* scratch = scratch_.share(args.scratch, number);
+    for (int64_t group = begin; group < end; ++group) run(args, group * together_, scratch);
+  };
+  parallel_for((planes_ - 1) / together_ + 1, group_scratch_, part, threads_);
+  return {};
+}
+
+void TurnedPool::fetch(const Operand& o, const void* base, int64_t first, std::byte* scratch) const {
+  const auto* from = static_cast<const std::byte*>(base) + o.offset;
+  const int64_t planes = std::min(together_, planes_ - first);
+  for (int64_t plane = first; plane < first + planes; ++plane)
+    std::memcpy(scratch + o.at + (plane - first) * o.each, from + plane / channels_ * o.n + plane % channels_ * o.c,
+                static_cast<size_t>(o.each));
+}
+
+/// Planes from `first` on.
+void TurnedPool::run(const RunArgs& args, int64_t first, std::byte* scratch) const {
+  const bool is_whole = first + together_ <= planes_;
+  std::array<const void*, kMostOperands> in;
+  std::array<void*, kMostOperands> out;
+  const auto in_memory = [&](const Operand& o) { return o.offset + first / channels_ * o.n + first % channels_ * o.c; };
+  for (size_t k = 0; k < in_.size(); ++k) {
+    const Operand& o = in_[k];
+    in[k] = o.each == 0 ? args.in[k] : scratch + o.at;
+    if (o.is_turned)
+      (*(is_whole ? o.whole : o.rest))(static_cast<const std::byte*>(args.in[k]) + in_memory(o), scratch + o.at);
+    else if (o.each != 0)
+      fetch(o, args.in[k], first, scratch);
+  }
+  for (size_t k = 0; k < out_.size(); ++k) out[k] = scratch + out_[k].at;
+  const Status made = group_.call(
+      {.in = {in.data(), in_.size()}, .out = {out.data(), out_.size()}, .scratch = scratch + group_scratch_});
+  PT_ASSERT(made.ok());
+  for (size_t k = 0; k < out_.size(); ++k) {
+    const Operand& o = out_[k];
+    auto* to = static_cast<std::byte*>(args.out[k]) + in_memory(o);
+    std::byte* turned = o.streamed > 0 ? scratch + streamed_at_ : to;
+    (*(is_whole ? o.whole : o.rest))(scratch + o.at, turned);
+    if (o.streamed > 0) stream_copy(to, turned, static_cast<size_t>(std::min(together_, planes_ - first) * o.streamed));
+  }
+}
+
+}  // namespace partita::jit

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// TurnedPool: a channel-first pooling whose planes are turned, some at a time, so that vectors go across channels.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "kernels/jit/flat/transpose.hpp"
+#include "kernels/jit/pool/plan.hpp"
+#include "kernels/kernel.hpp"
+#include "kernels/thread_scratch.hpp"
+
+namespace partita::jit {
+
+/// Rows of a few cells fill vectors badly. So as many planes as stay in the caches, of one image or of several, become
+/// the channels of one image whose channels lie last, in scratch memory; what is made of them there is turned back.
+class TurnedPool {
+ public:
+  /// The pooling of one group of planes, channels last. Absent where there are few planes, or large ones, or where they
+  /// cannot be turned: operands have to be dense planes that follow each other evenly, or not to move along the cells,
+  /// or not along the planes.
+  static std::optional<Problem> of_group(const Problem& problem);
+
+  /// `group` computes of_group(problem). Throws Xbyak::Error where there is no memory for code.
+  TurnedPool(const Problem& problem, const Target& target, Run group);
+  TurnedPool(const TurnedPool&) = delete;
+  TurnedPool& operator=(const TurnedPool&) = delete;
+
+  size_t scratch_bytes() const { return scratch_.bytes(); }
+  Status operator()(const RunArgs& args) const;
+
+ private:
+  /// What a group has of a tensor in scratch memory.
+  struct Operand {
+    bool is_turned = false;            ///< planes of cells; else `each` is not 0: a number for each plane
+    int64_t each = 0;                  ///< bytes of an element; 0: the tensor is read where it is
+    int64_t offset = 0, n = 0, c = 0;  ///< bytes in memory
+    int64_t at = 0;                    ///< in scratch memory
+    int64_t streamed = 0;              ///< bytes of a plane that goes past the caches; 0: it does not
+    std::unique_ptr<const TransposeKernel> whole = nullptr;  ///< of groups that have all planes
+    std::unique_ptr<const TransposeKernel> rest = nullptr;   ///< of the last one
+  };
+
+  Operand operand(const TensorDesc& desc, Isa isa, bool is_result);
+  void run(const RunArgs& args, int64_t first, std::byte* scratch) const;
+  void fetch(const Operand& o, const void* base, int64_t first, std::byte* scratch) const;
+
+  Run group_;
+  int threads_;
+  int64_t channels_, planes_, together_;
+  // in scratch memory
+  int64_t streamed_at_ = 0;    ///< planes on their way past the caches
+  int64_t group_scratch_ = 0;  ///< that of `group`
+  std::vector<Operand> in_, out_;
+  ThreadScratch scratch_;
+};
+
+}  // namespace partita::jit

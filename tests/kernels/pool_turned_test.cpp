@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Channel-first gradients whose planes are turned, because their rows are narrow: random windows, operands of every
+// kind and expressions against the interpreter; threads and stores past the caches change no bit; what is left alone.
+#include <gtest/gtest.h>
+
+#include "kernels/jit/pool/backward/backward.hpp"
+#include "kernels/jit/pool/turned.hpp"
+#include "src/base/text.hpp"
+#include "tests/support/kernel_run.hpp"
+#include "tests/support/large_results.hpp"
+#include "tests/support/pool_case.hpp"
+#include "tests/support/pool_expressions.hpp"
+
+namespace partita::test {
+namespace {
+
+constexpr int64_t kLarge = int64_t{1} << 40;
+
+/// Few windows along x; each has a cell.
+PoolCase random_narrow(Random& random) {
+  Geometry g;
+  for (int64_t axes = random.whole(1, 3); axes > 0; --axes) {
+    Geometry::Axis axis{.wide = 0, .narrow = random.whole(1, 6), .kernel = 1, .stride = random.whole(1, 3)};
+    axis.kernel = random.whole(1, 4);
+    axis.begin = random.whole(0, axis.kernel - 1);
+    axis.end = random.whole(0, axis.kernel - 1);
+    axis.wide = std::max<int64_t>(1, (axis.narrow - 1) * axis.stride + axis.kernel - axis.begin - axis.end);
+    axis.narrow = (axis.wide + axis.begin + axis.end - axis.kernel) / axis.stride + 1;
+    g.add(axis);
+  }
+  return {.op = pool_gradient(random.coin()),
+          .windows = g,
+          .dtype = random.pick({Dtype::f32, Dtype::bf16, Dtype::f16}),
+          .batch = random.whole(1, 4),
+          .channels = random.pick<int64_t>({8, 16, 33, 40, 64, 100}),
+          .exclude_pad = random.coin()};
+}
+
+/// An operand of these dims that moves along some of the axes: all, none, images and channels, channels, or cells.
+int add_operand(Problem& p, const Dims& dims, Random& random) {
+  TensorDesc desc = dense_desc(random.pick({Dtype::f32, Dtype::bf16, Dtype::u8}), dims);
+  const int64_t kind = random.whole(0, 4);
+  for (int axis = 0; axis < dims.size(); ++axis) {
+    const bool moves = kind == 0 || (kind == 2 && axis < 2) || (kind == 3 && axis == 1) || (kind == 4 && axis > 1);
+    if (!moves) desc.strides[axis] = 0;
+  }
+  if (kind == 2) desc.strides[0] = dims[1], desc.strides[1] = 1;
+  if (kind == 3) desc.strides[1] = 1;
+  p.in.push_back(desc);
+  return static_cast<int>(p.in.size()) - 1;
+}
+
+/// Something in front of the windows and behind the cells, with a second result.
+void add_expressions(Problem& p, Random& random) {
+  p.ports_in = static_cast<int>(p.in.size());
+  p.ports_out = 1;
+  const int gradient = front_port(p.step);
+  if (random.coin()) {
+    const int operand = add_operand(p, p.in[static_cast<size_t>(gradient)].dims, random);
+    ExprBuilder b(p.front);
+    p.front.result = b.mul(b.load(gradient), b.load(operand));
+  }
+  if (random.coin()) return;
+  const int operand = add_operand(p, p.out[0].dims, random);
+  ExprBuilder b(p.back);
+  const auto sum = b.add(b.skeleton(), b.load(operand));
+  b.store(0, b.max(sum, b.constant(0)));
+  if (random.coin()) return;
+  p.out.push_back(dense_desc(random.pick({Dtype::f32, Dtype::f16}), p.out[0].dims));
+  b.store(1, sum);
+}
+
+bool is_turned(const Problem& p, Isa isa) { return jit::turned_group(p, {.isa = isa, .threads = 2}).has_value(); }
+
+TEST(pool_turned, agrees_with_the_interpreter) {
+  if (!generates_code()) GTEST_SKIP() << "without generated code";
+  int turned = 0;
+  for (const Isa isa : generated_isas())
+    for (uint64_t seed = 1; seed <= 200; ++seed) {
+      Random random(seed);
+      Problem p = pool_problem(random_narrow(random));
+      if (random.coin()) add_expressions(p, random);
+      if (random.coin()) p.result_bytes = kLarge;
+      SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
+      turned += is_turned(p, isa);
+      expect_interpreted(p, random, isa);
+      if (HasFailure()) return;
+    }
+  EXPECT_GT(turned, 150);
+}
+
+TEST(pool_turned, threads_change_no_byte) {
+  if (!generates_code()) GTEST_SKIP() << "without generated code";
+  for (const Isa isa : generated_isas())
+    for (uint64_t seed = 1; seed <= 40; ++seed) {
+      Random random(seed);
+      Problem p = pool_problem(random_narrow(random));
+      add_expressions(p, random);
+      SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
+      std::vector<Buffer> in;
+      for (const TensorDesc& desc : p.in) in.push_back(random_buffer(desc, random, {-2, 2}));
+      const Kernel& row = *generated_row(p.step, isa);
+      const auto got = run_kernel(row, p, in, 1);
+      for (const int threads : {2, 3, 8}) ASSERT_EQ(byte_difference(run_kernel(row, p, in, threads), got), "");
+    }
+}
+
+TEST(pool_turned, parts_of_large_results_have_the_bits_of_stores_through_the_caches) {
+  if (!generates_code()) GTEST_SKIP() << "without generated code";
+  for (const Isa isa : generated_isas())
+    for (uint64_t seed = 1; seed <= 40; ++seed) {
+      Random random(seed);
+      Problem p = pool_problem(random_narrow(random));
+      p.result_bytes = kLarge;
+      SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
+      expect_same_bits(isa, p);
+    }
+}
+
+TEST(pool_turned, leaves_others_alone) {
+  if (!generates_code()) GTEST_SKIP() << "without generated code";
+  const auto windows = [](int64_t count, int64_t kernel, int64_t stride) {
+    Geometry g;
+    for (int axis = 0; axis < 2; ++axis)
+      g.add({.wide = (count - 1) * stride + kernel, .narrow = count, .kernel = kernel, .stride = stride});
+    return g;
+  };
+  const PoolCase maximum{.op = OpKind::MaxPoolBackward, .windows = windows(3, 3, 2), .batch = 2, .channels = 64};
+  PoolCase average = maximum;
+  average.op = OpKind::AvgPoolBackward;
+  const auto turns = [](const PoolCase& of, const auto& change) {
+    Problem p = pool_problem(of);
+    change(p);
+    return is_turned(p, machine_isa());
+  };
+  const auto nothing = [](Problem&) {};
+  const auto with = [](PoolCase of, const auto& change) {
+    change(of);
+    return of;
+  };
+  ASSERT_TRUE(turns(maximum, nothing));
+  ASSERT_TRUE(turns(average, nothing));
+  for (const PoolCase& of : {maximum, average}) {
+    EXPECT_FALSE(turns(with(of, [](PoolCase& c) { c.channel_last = true; }), nothing));
+    EXPECT_FALSE(turns(with(of, [](PoolCase& c) { c.batch = 1, c.channels = 20; }), nothing)) << "few planes";
+    EXPECT_FALSE(turns(with(of, [&](PoolCase& c) { c.windows = windows(40, 3, 2); }), nothing)) << "wide rows";
+    EXPECT_FALSE(turns(of, [](Problem& p) { p.out[0].strides[0] += 8; })) << "images lie apart";
+    EXPECT_FALSE(turns(of, [](Problem& p) { p.in.back().strides[1] *= 2; })) << "so do gradients";
+    EXPECT_FALSE(turns(of, [](Problem& p) { std::swap(p.out[0].strides[2], p.out[0].strides[3]); }))
+        << "rows lie across";
+  }
+  EXPECT_FALSE(turns(with(average, [&](PoolCase& c) { c.windows = windows(3, 2, 2); }), nothing))
+      << "repeated gradients";
+  EXPECT_TRUE(turns(with(maximum, [&](PoolCase& c) { c.windows = windows(3, 2, 2); }), nothing));
+  // An operand that moves from image to image and over cells, but not over channels.
+  Problem p = pool_problem(maximum);
+  p.ports_in = 2;
+  p.in.push_back(dense_desc(Dtype::f32, p.out[0].dims));
+  ExprBuilder b(p.back);
+  b.store(0, b.add(b.skeleton(), b.load(2)));
+  EXPECT_TRUE(is_turned(p, machine_isa()));
+  p.in[2].strides[1] = 0;
+  EXPECT_FALSE(is_turned(p, machine_isa()));
+}
+
+}  // namespace
+}  // namespace partita::test
