@@ -116,48 +116,59 @@ TurnedPool::TurnedPool(const Problem& problem, const Target& target, Run group)
   is_read[0] = traits_of(problem.step).front_port != 0;
   for (const Expr& e : {front_expression(problem), back_expression(problem)})
     for (const int k : loaded_operands(e)) is_read[static_cast<size_t>(k)] = true;
-  for (size_t k = 0; k < problem.in.size(); ++k) {
-    const TensorDesc& desc = problem.in[k];
-    in_.push_back(is_read[k] && is_of_pooling(desc, problem) ? operand(desc, target.isa, false) : Operand());
-  }
+  for (size_t k = 0; k < problem.in.size(); ++k)
+    in_.push_back(is_read[k] && is_of_pooling(problem.in[k], problem) ? operand(problem.in[k]) : Operand());
   int64_t most_streamed = 0;
   for (const TensorDesc& desc : problem.out) {
-    Operand& o = out_.emplace_back(operand(desc, target.isa, true));
-    const int64_t plane = elements(spatial(desc.dims)) * o.each;
-    if (exceeds_cache(problem) && *plane_distance(desc) * o.each == plane) o.streamed = plane;
-    most_streamed = std::max(most_streamed, o.streamed);
+    Operand& o = out_.emplace_back(operand(desc));
+    o.is_streamed = exceeds_cache(problem) && o.follow;
+    if (!o.is_streamed) continue;
+    most_streamed = std::max(most_streamed, o.plane);
+    const auto next =
+        std::ranges::find_if(in_, [&](const Operand& i) { return i.follow && !i.is_streamed && i.plane == o.plane; });
+    if (next == in_.end()) continue;
+    next->is_streamed = true;
+    o.next = static_cast<int>(next - in_.begin());
   }
   streamed_at_ = group_scratch_;
   group_scratch_ += aligned(most_streamed * together_);
+  for (Operand& o : in_) make_kernels(o, target.isa, false);
+  for (Operand& o : out_) make_kernels(o, target.isa, true);
   scratch_ = {threads_, group_scratch_ + static_cast<int64_t>(group_.scratch_bytes)};
 }
 
-TurnedPool::Operand TurnedPool::operand(const TensorDesc& desc, Isa isa, bool is_result) {
+TurnedPool::Operand TurnedPool::operand(const TensorDesc& desc) {
   const Moves how = *moves_of(desc);
   if (how == Moves::nowhere) return {};
   const int64_t each = element_bytes(desc.dtype), cells = how == Moves::cells ? elements(spatial(desc.dims)) : 1;
-  Operand made{.is_turned = how == Moves::cells,
+  Operand made{.cells = how == Moves::cells ? cells : 0,
                .each = each,
                .offset = desc.offset * each,
                .n = desc.dims[0] > 1 ? desc.strides[0] * each : 0,
                .c = desc.dims[1] > 1 ? desc.strides[1] * each : 0,
                .at = group_scratch_};
   group_scratch_ += aligned(together_ * cells * each);
-  if (!made.is_turned) return made;
-  const int64_t plane = *plane_distance(desc) * each, cell = together_ * each;
+  if (how != Moves::cells) return made;
+  made.plane = *plane_distance(desc) * each;
+  made.follow = made.plane == cells * each;
+  return made;
+}
+
+void TurnedPool::make_kernels(Operand& o, Isa isa, bool is_result) {
+  if (o.cells == 0) return;
+  const int64_t cell = together_ * o.each;
   const auto kernel = [&](int64_t planes) {
-    TransposeShape shape{.bytes = static_cast<int>(each),
-                         .a = is_result ? cells : planes,
-                         .b = is_result ? planes : cells,
-                         .src_row = is_result ? cell : plane,
-                         .dst_row = is_result ? plane : cell,
+    TransposeShape shape{.bytes = static_cast<int>(o.each),
+                         .a = is_result ? o.cells : planes,
+                         .b = is_result ? planes : o.cells,
+                         .src_row = is_result ? cell : o.plane,
+                         .dst_row = is_result ? o.plane : cell,
                          .writes_runs = true,
-                         .fetches_next = !is_result && plane == cells * each};
+                         .fetches_next = !is_result && o.follow && !o.is_streamed};
     return std::make_unique<const TransposeKernel>(isa, shape);
   };
-  if (planes_ >= together_) made.whole = kernel(together_);
-  if (planes_ % together_ != 0) made.rest = kernel(planes_ % together_);
-  return made;
+  if (planes_ >= together_) o.whole = kernel(together_);
+  if (planes_ % together_ != 0) o.rest = kernel(planes_ % together_);
 }
 
 Status TurnedPool::operator()(const RunArgs& args) const {
@@ -182,13 +193,15 @@ void TurnedPool::run(const RunArgs& args, int64_t first, std::byte* scratch) con
   const bool is_whole = first + together_ <= planes_;
   std::array<const void*, kMostOperands> in;
   std::array<void*, kMostOperands> out;
-  const auto in_memory = [&](const Operand& o) { return o.offset + first / channels_ * o.n + first % channels_ * o.c; };
+  const auto in_memory = [&](const Operand& o, int64_t plane) {
+    return o.offset + plane / channels_ * o.n + plane % channels_ * o.c;
+  };
   for (size_t k = 0; k < in_.size(); ++k) {
     const Operand& o = in_[k];
     in[k] = o.each == 0 ? args.in[k] : scratch + o.at;
-    if (o.is_turned)
-      (*(is_whole ? o.whole : o.rest))(static_cast<const std::byte*>(args.in[k]) + in_memory(o), scratch + o.at);
-    else if (o.each != 0)
+    if (o.cells > 0)
+      (*(is_whole ? o.whole : o.rest))(static_cast<const std::byte*>(args.in[k]) + in_memory(o, first), scratch + o.at);
+    else if (o.each > 0)
       fetch(o, args.in[k], first, scratch);
   }
   for (size_t k = 0; k < out_.size(); ++k) out[k] = scratch + out_[k].at;
@@ -197,10 +210,14 @@ void TurnedPool::run(const RunArgs& args, int64_t first, std::byte* scratch) con
   PT_ASSERT(made.ok());
   for (size_t k = 0; k < out_.size(); ++k) {
     const Operand& o = out_[k];
-    auto* to = static_cast<std::byte*>(args.out[k]) + in_memory(o);
-    std::byte* turned = o.streamed > 0 ? scratch + streamed_at_ : to;
+    auto* to = static_cast<std::byte*>(args.out[k]) + in_memory(o, first);
+    std::byte* turned = o.is_streamed ? scratch + streamed_at_ : to;
     (*(is_whole ? o.whole : o.rest))(scratch + o.at, turned);
-    if (o.streamed > 0) stream_copy(to, turned, static_cast<size_t>(std::min(together_, planes_ - first) * o.streamed));
+    if (!o.is_streamed) continue;
+    const auto n = static_cast<size_t>(std::max(o.next, 0));
+    const bool fetches = o.next >= 0 && first + 2 * together_ <= planes_;
+    stream_copy(to, turned, static_cast<size_t>(std::min(together_, planes_ - first) * o.plane),
+                fetches ? static_cast<const std::byte*>(args.in[n]) + in_memory(in_[n], first + together_) : nullptr);
   }
 }
 

@@ -33,16 +33,22 @@ class TurnedPool {
  private:
   /// What a group has of a tensor in scratch memory.
   struct Operand {
-    bool is_turned = false;            ///< planes of cells; else `each` is not 0: a number for each plane
+    int64_t cells = 0;                 ///< of a plane; 0: nothing is turned
     int64_t each = 0;                  ///< bytes of an element; 0: the tensor is read where it is
     int64_t offset = 0, n = 0, c = 0;  ///< bytes in memory
     int64_t at = 0;                    ///< in scratch memory
-    int64_t streamed = 0;              ///< bytes of a plane that goes past the caches; 0: it does not
+    int64_t plane = 0;                 ///< bytes from plane to plane
+    bool follow = false;               ///< there is nothing between planes
+    /// Of results: they go past the caches, while the next group's planes of input `next` are fetched, if that is not
+    /// negative; of inputs: they are fetched so.
+    bool is_streamed = false;
+    int next = -1;
     std::unique_ptr<const TransposeKernel> whole = nullptr;  ///< of groups that have all planes
     std::unique_ptr<const TransposeKernel> rest = nullptr;   ///< of the last one
   };
 
-  Operand operand(const TensorDesc& desc, Isa isa, bool is_result);
+  Operand operand(const TensorDesc& desc);
+  void make_kernels(Operand& o, Isa isa, bool is_result);
   void run(const RunArgs& args, int64_t first, std::byte* scratch) const;
   void fetch(const Operand& o, const void* base, int64_t first, std::byte* scratch) const;
 
