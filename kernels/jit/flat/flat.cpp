@@ -52,7 +52,9 @@ class FlatLoop {
         return std::make_shared<const FlatKernel>(target.isa, code, shape, inner_axis);
       };
       RowShape shape = flat.shape(flat.last_axis());
-      Part part{std::move(flat), kernel(shape)};
+      RowShape in_caches = shape;
+      flat.fetch_in_caches(in_caches);
+      Part part{std::move(flat), kernel(in_caches)};
       const bool aligned = rows_aligned(part.flat);
       shape.streaming = large && (aligned || may_join(part.flat));
       shape.joined = shape.streaming && !aligned;

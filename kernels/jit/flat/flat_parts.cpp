@@ -225,7 +225,8 @@ void FlatPart::fetch_in_turns(const Lanes& lanes, RowShape& shape) const {
     bytes += elements(rows) * length * bits_of(in[k].dtype) / 8;
     streams.push_back(&shape.in[k]);
   }
-  if (streams.size() > kMostStreams || !leaves_the_caches(bytes)) return;
+  if (!leaves_the_caches(bytes)) return fetch_in_caches(shape);
+  if (streams.size() > kMostStreams) return;
   shape.fetching = {};
   const bool stores =
       std::ranges::any_of(shape.out, [](const RowOperand& o) { return o.steps && o.fold == Fold::none; });
@@ -235,6 +236,16 @@ void FlatPart::fetch_in_turns(const Lanes& lanes, RowShape& shape) const {
     return;
   }
   for (RowOperand* stream : streams) stream->fetching = Fetching::in_turns();
+}
+
+void FlatPart::fetch_in_caches(RowShape& shape) const {
+  if (!reads_streams_alone()) {
+    const bool again = std::ranges::any_of(shape.in, [](const RowOperand& o) { return o.steps && o.row_bytes == 0; });
+    if (!again || elements(rows) == 1) return;
+    for (RowOperand& o : shape.in)
+      if (o.steps && o.row_bytes != 0 && !o.numbers && !o.fetching) o.fetching = shape.fetching;
+  }
+  shape.fetching = {};
 }
 
 void place_of(const FlatPart& part, const Dims& at, int32_t* place) {

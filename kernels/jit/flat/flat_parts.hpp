@@ -30,6 +30,9 @@ struct FlatPart {
   /// processor does not do as well alone; where more is computed and it does, `shape` fetches nothing, and where rows
   /// are folded into one, from the one stream that they are.
   void fetch_in_turns(const Lanes& lanes, RowShape& shape) const;
+  /// Lets `shape` fetch nothing where the processor reads streams at full speed alone, and else no rows that are read
+  /// again and again: for what is mostly in the caches, where fetching takes the time of loads.
+  void fetch_in_caches(RowShape& shape) const;
 };
 
 /// Of an input whose rows of `length` elements lie apart, so that the processor does not fetch what comes: about so
