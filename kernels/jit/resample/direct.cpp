@@ -37,9 +37,12 @@ bool ResampleDirect::fits(const Problem& p) {
   AxisStep step;
   const auto calls = static_cast<int64_t>(x_stretches(walk, p.attrs, step).size());
   if (calls * kElementsACall > walk.x.to() * walk.channels) return false;
-  // A source has a share in several results where there are weights: it should be cheap to read.
+  // Where a source has a share in several results, it should be cheap to read.
   const bool cheap = p.front.empty() && p.in[static_cast<size_t>(front_port(p.step))].dtype == Dtype::f32;
-  return cheap || !(walk.x.weighted() || walk.y.weighted() || walk.z.weighted());
+  const auto reads_once = [](const AxisMap& axis) {
+    return !axis.weighted() || axis.to() * static_cast<int64_t>(axis.most_taps()) <= axis.from();
+  };
+  return cheap || (reads_once(walk.x) && reads_once(walk.y) && reads_once(walk.z));
 }
 
 ResampleDirect::ResampleDirect(const Problem& p, const Target& target)
