@@ -208,6 +208,19 @@ RowShape FlatPart::shape(int axis) const {
   return shape;
 }
 
+bool FlatPart::is_read_once(size_t k) const {
+  bool moves = in_steps[k] && !numbers[k];
+  for (int d = 0; d < rows.size(); ++d) moves = moves && (rows[d] == 1 || in[k].strides[d] != 0);
+  return moves;
+}
+
+int64_t FlatPart::bytes_read() const {
+  int64_t bytes = 0;
+  for (size_t k = 0; k < in.size(); ++k)
+    if (is_read_once(k)) bytes += elements(rows) * length * bits_of(in[k].dtype) / 8;
+  return bytes;
+}
+
 void FlatPart::fetch_in_turns(const Lanes& lanes, RowShape& shape) const {
   constexpr size_t kMostStreams = 2, kFewOperations = 6;
   // What is fetched takes the time of operations that there are anyway while the processor reads ahead.
@@ -216,16 +229,10 @@ void FlatPart::fetch_in_turns(const Lanes& lanes, RowShape& shape) const {
     return;
   }
   if (std::ranges::any_of(shape.in, [](const RowOperand& o) { return static_cast<bool>(o.fetching); })) return;
-  int64_t bytes = 0;
+  if (!leaves_the_caches(bytes_read())) return fetch_in_caches(shape);
   std::vector<RowOperand*> streams;
-  for (size_t k = 0; k < in.size(); ++k) {
-    bool moves = in_steps[k] && !numbers[k];
-    for (int d = 0; d < rows.size(); ++d) moves = moves && (rows[d] == 1 || in[k].strides[d] != 0);
-    if (!moves) continue;
-    bytes += elements(rows) * length * bits_of(in[k].dtype) / 8;
-    streams.push_back(&shape.in[k]);
-  }
-  if (!leaves_the_caches(bytes)) return fetch_in_caches(shape);
+  for (size_t k = 0; k < in.size(); ++k)
+    if (is_read_once(k)) streams.push_back(&shape.in[k]);
   if (streams.size() > kMostStreams) return;
   shape.fetching = {};
   const bool stores =

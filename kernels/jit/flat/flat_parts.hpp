@@ -26,6 +26,10 @@ struct FlatPart {
   int last_axis() const;
   /// Operands as they are walked row by row along `axis`.
   RowShape shape(int axis) const;
+  /// Whether the rows read each element of input `k` once.
+  bool is_read_once(size_t k) const;
+  /// Bytes of such inputs.
+  int64_t bytes_read() const;
   /// Lets `shape` fetch from several pages in turns, where few tensors come from memory, little is computed and the
   /// processor does not do as well alone; where more is computed and it does, `shape` fetches nothing, and where rows
   /// are folded into one, from the one stream that they are.

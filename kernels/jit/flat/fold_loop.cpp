@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <memory>
 
 #include "kernels/jit/code/expand.hpp"
 #include "kernels/jit/code/run_of.hpp"
 #include "kernels/jit/flat/flat_parts.hpp"
+#include "kernels/jit/flat/side_by_side.hpp"
 #include "kernels/loop/fold_plan.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
@@ -23,6 +25,7 @@ constexpr int64_t kRowsOfACall = 256;
 /// Rows that are folded upon each other in f32 are few beside all, so that sums of small tensors stay exact.
 constexpr int64_t kLeastRowsOfACall = 8, kLeastCalls = 32;
 constexpr int64_t kFarRows = 2048;  ///< bytes: of rows so far apart later ones are fetched, also of long rows
+constexpr int kTogether = 4;        ///< rows
 constexpr size_t kMaxFolds = 4;
 static_assert(kMaxFolds <= size_t{FlatKernel::kMaxRowFolds});
 
@@ -38,6 +41,7 @@ struct Part {
   int64_t rows_of_call;  ///< at the most
   std::vector<FoldWalk> walks;
   std::shared_ptr<const FlatKernel> kernel;
+  RowsAtOnce together = {};  ///< the same of some rows at once, where that is faster
 };
 
 void fill(float* numbers, int64_t n, float value) {
@@ -93,8 +97,20 @@ class FoldLoop {
     if (std::ranges::any_of(part.walks, [](const FoldWalk& walk) { return walk.row_places == 0; }))
       part.rows_of_call = std::min(part.rows_of_call, std::max(kLeastRowsOfACall, flat.rows[part.axis] / kLeastCalls));
     part.kernel = std::make_shared<const FlatKernel>(target.isa, lanes, shape, p.out[0].dims.size() - 1);
+    part.together = rows_together(flat, p.back, shape, target.isa);
     part.flat = std::move(flat);
     return part;
+  }
+
+  /// In the caches, rows that are folded upon each other go some at once: their elements are folded before memory is.
+  /// From memory, so many streams would be slower.
+  RowsAtOnce rows_together(const FlatPart& flat, const Expr& expr, RowShape shape, Isa isa) const {
+    const auto folds_rows = [](const RowOperand& o) { return o.fold != Fold::none && o.steps && o.row_bytes == 0; };
+    const auto far = [](const RowOperand& o) { return o.numbers || std::abs(o.row_bytes) > INT32_MAX / kTogether; };
+    if (coordinates_ || leaves_the_caches(flat.bytes_read()) || !std::ranges::all_of(shape.out, folds_rows) ||
+        std::ranges::any_of(shape.in, far))
+      return {};
+    return {isa, expr, std::move(shape), kTogether};
   }
 
   static void fetch_rows(RowOperand& o, int64_t length) {
@@ -151,7 +167,11 @@ class FoldLoop {
         fill(sums[f].data(), places(part.walks[f], rows), identity_of(plan_.outputs()[f].how));
       std::array<int32_t, kMaxRank> place{};
       if (coordinates_) place_of(flat, at, place.data());
-      (*part.kernel)({in.data(), out.data(), place.data(), rows});
+      std::array<const void*, kMaxLoopOperands> in_call = in;
+      std::array<void*, kMaxLoopOperands> out_call = out;
+      RowCall call{in_call.data(), out_call.data(), place.data(), rows};
+      part.together.run(call, {in_call.data(), flat.in.size()}, {out_call.data(), flat.out.size()});
+      if (call.rows > 0) (*part.kernel)(call);
       for (size_t f = 0; f < part.walks.size(); ++f) {
         keep(part, rows, f, sums[f].data(), results[f]);
         results[f] += rows * flat.out[plan_.outputs()[f].port].strides[part.axis];
