@@ -10,6 +10,7 @@
 #include "kernels/jit/flat/row_kernel.hpp"
 #include "kernels/jit/pool/view.hpp"
 #include "kernels/jit/pool/windows.hpp"
+#include "kernels/jit/taps/half_maxima.hpp"
 #include "kernels/jit/taps/stencil.hpp"
 #include "kernels/kernel.hpp"
 
@@ -29,6 +30,7 @@ class TapPool {
  private:
   /// A stencil where elements are taken as they are; else the front expression stands before every tap.
   struct Kernel {
+    std::shared_ptr<const HalfMaxima> halves;
     std::shared_ptr<const Stencil> stencil;
     std::shared_ptr<const FlatKernel> taps;
   };

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Places take three operations: with S the sign bit in all bits of a float x, x ^ (S & 0x7fff) orders floats as signed
+// integers, NaN at both ends; less that of minus infinity, they are unsigned ones, and NaN below it are above all.
+//   rdi call, r9 r10 r11 rsi rows that are combined, rdx result, rcx element in the row, r8 rows left
+#include "kernels/jit/taps/half_maxima.hpp"
+
+#include <algorithm>
+
+#include "src/base/dtype.hpp"
+
+namespace partita::jit {
+namespace {
+
+using Xbyak::RegExp;
+using Xbyak::Zmm;
+
+constexpr int kElements = 32;  ///< of a vector
+constexpr int64_t kMostTogether = 16;
+const Zmm kPart(28), kSign(29), kMagnitude(30), kLowest(31);
+
+/// That of minus infinity, as a signed integer.
+uint32_t lowest_of(Dtype dtype) { return dtype == Dtype::bf16 ? 0x807f : 0x83ff; }
+
+bool is_half(Dtype dtype) { return dtype == Dtype::bf16 || dtype == Dtype::f16; }
+
+int together_of(int64_t length) {
+  const int64_t vectors = std::max<int64_t>(1, length / kElements), groups = (vectors - 1) / kMostTogether + 1;
+  return static_cast<int>((vectors - 1) / groups + 1);
+}
+
+}  // namespace
+
+bool HalfMaxima::fits(Isa isa, const StencilShape& shape, const Expr& back) {
+  const bool stores_alone =
+      back.code.size() == 2 && back.code[0].op == ExprOp::skeleton && back.code[1].op == ExprOp::store;
+  return isa == Isa::avx512 && !shape.rows.streaming && shape.fold == Fold::max && is_half(shape.dtype) &&
+         !shape.every_second && !shape.reads_beyond && stores_alone && shape.rows.out.size() == 1 &&
+         shape.rows.out[0].dtype == shape.dtype && shape.rows.out[0].steps;
+}
+
+HalfMaxima::HalfMaxima(const StencilShape& shape)
+    : Emitter(Isa::avx512), shape_(shape), together_(together_of(shape.rows.length)) {
+  mov(rax, ptr[rdi + offsetof(StencilCall, out)]);
+  mov(rdx, ptr[rax]);
+  mov(r8, ptr[rdi + offsetof(StencilCall, rows)]);
+  mov(rax, ptr[rdi + offsetof(StencilCall, sources)]);
+  for (int64_t s = 0; s < shape.sources; ++s) mov(source(s), ptr[rax + static_cast<size_t>(8 * s)]);
+  broadcast_bits(kMagnitude, 0x7fff7fff);
+  broadcast_bits(kLowest, static_cast<int32_t>(lowest_of(shape.dtype) * 0x10001));
+  mov(eax, static_cast<uint32_t>((uint64_t{1} << shape.rows.length % kElements) - 1));
+  kmovd(k7, eax);
+
+  Xbyak::Label row;
+  align(16);
+  L(row);
+  emit_row();
+  mov(rax, shape.row_bytes);
+  for (int64_t s = 0; s < shape.sources; ++s) add(source(s), rax);
+  mov(rax, shape.rows.out[0].row_bytes);
+  add(rdx, rax);
+  dec(r8);
+  jnz(row, T_NEAR);
+
+  vzeroupper();
+  ret();
+  emit_constants();
+  entry_ = reinterpret_cast<void (*)(const StencilCall*)>(reinterpret_cast<uintptr_t>(finish()));
+}
+
+Xbyak::Reg64 HalfMaxima::source(int64_t k) const {
+  const Xbyak::Reg64 registers[Stencil::kMaxSources] = {r9, r10, r11, rsi};
+  return registers[k];
+}
+
+void HalfMaxima::emit_row() {
+  const int64_t vectors = shape_.rows.length / kElements, groups = vectors / together_;
+  const int step = together_ * kElements;
+  xor_(ecx, ecx);
+  if (groups > 0) {
+    Xbyak::Label next;
+    align(16);
+    L(next);
+    emit_vectors(together_, false);
+    add(rcx, step);
+    cmp(rcx, static_cast<uint32_t>(groups * step));
+    jl(next, T_NEAR);
+  }
+  if (const auto rest = static_cast<int>(vectors % together_); rest > 0) {
+    emit_vectors(rest, false);
+    add(rcx, rest * kElements);
+  }
+  if (shape_.rows.length % kElements != 0) emit_vectors(1, true);
+}
+
+/// Tap by tap. Where these are all vectors, memory is read in its order, which some processors do by themselves.
+void HalfMaxima::emit_vectors(int count, bool partial) {
+  const bool in_order = int64_t{count} * kElements == shape_.rows.length;
+  bool first = true;
+  for (int64_t s = 0; s < shape_.sources; ++s)
+    for (const int64_t tap : shape_.taps) {
+      const RegExp from = source(s) + rcx * 2 + static_cast<int>(tap * 2);
+      const bool fetched = !partial && s >= shape_.sources - shape_.fresh_sources &&
+                           std::ranges::find(shape_.fetched, tap) != shape_.fetched.end();
+      for (int v = 0; v < count; ++v) {
+        const RegExp at = from + v * static_cast<int>(kCacheLine);
+        partial ? vmovdqu16(kPart | k7 | T_z, ptr[at]) : vmovups(kPart, ptr[at]);
+        if (fetched) fetch_line(at, in_order ? Fetching::of_few_streams() : Fetching::near());
+        emit_places(first ? Zmm(v) : kSign, kPart);
+        if (!first) vpmaxuw(Zmm(v), Zmm(v), kSign);
+      }
+      first = false;
+    }
+  for (int v = 0; v < count; ++v) {
+    const RegExp to = rdx + rcx * 2 + v * static_cast<int>(kCacheLine);
+    vpaddw(kPart, Zmm(v), kLowest);
+    vpsraw(kSign, kPart, 15);
+    vpternlogd(kSign, kMagnitude, kPart, 0x6a);  // (sign & magnitude) ^ part
+    partial ? vmovdqu16(ptr[to] | k7, kSign) : vmovups(ptr[to], kSign);
+  }
+}
+
+void HalfMaxima::emit_places(const Zmm& places, const Zmm& floats) {
+  vpsraw(places, floats, 15);
+  vpternlogd(places, kMagnitude, floats, 0x6a);
+  vpsubw(places, places, kLowest);
+}
+
+}  // namespace partita::jit
