@@ -33,6 +33,7 @@ struct Part {
   std::shared_ptr<const FlatKernel> streaming = nullptr;  ///< null where the result may stay in the caches
   int64_t together = 0;     ///< elements that streaming stores at once where it joins rows, else 0
   RowsAtOnce streams = {};  ///< the same as `streaming`
+  RowsAtOnce sharing = {};  ///< the same as `plain`
 };
 
 class FlatLoop {
@@ -55,6 +56,8 @@ class FlatLoop {
       RowShape in_caches = shape;
       flat.fetch_in_caches(in_caches);
       Part part{std::move(flat), kernel(in_caches)};
+      if (!coordinates_)
+        part.sharing = row_sharing(p.back, lanes, in_caches, part.flat.rows[part.flat.last_axis()], target.isa);
       const bool aligned = rows_aligned(part.flat);
       shape.streaming = large && (aligned || may_join(part.flat));
       shape.joined = shape.streaming && !aligned;
@@ -135,8 +138,8 @@ class FlatLoop {
     std::array<int32_t, kMaxRank> place{};
     if (coordinates_) place_of(part, at, place.data());
     RowCall call{in.data(), out.data(), place.data(), rows};
-    if (&kernel == rows_of.streaming.get())
-      rows_of.streams.run(call, {in.data(), part.in.size()}, {out.data(), part.out.size()});
+    const RowsAtOnce& at_once = &kernel == rows_of.streaming.get() ? rows_of.streams : rows_of.sharing;
+    at_once.run(call, {in.data(), part.in.size()}, {out.data(), part.out.size()});
     if (call.rows == 0) return;
     if (&kernel != rows_of.streaming.get() || rows_of.together == 0) return kernel(call);
     const JoinedCall joined({out.data(), part.out.size()}, element_bytes(part.out[0].dtype), rows_of.together,

@@ -2,6 +2,8 @@
 // Copies of an expression side by side.
 #include "kernels/jit/flat/side_by_side.hpp"
 
+#include <cstdlib>
+
 #include "kernels/jit/code/expand.hpp"
 #include "kernels/jit/code/vector_random.hpp"
 #include "kernels/jit/flat/flat_parts.hpp"
@@ -133,9 +135,10 @@ void RowsAtOnce::run(RowCall& call, std::span<const void*> in, std::span<void*> 
 namespace {
 
 constexpr int kStreams = 4;
-constexpr size_t kMostOperations = 32;   ///< constants counted; where there are more, memory does not matter
-constexpr size_t kLeastOperations = 16;  ///< the same; fewer leave room for those of the next vector anyway
-constexpr int64_t kLeastApart = 2048;    ///< bytes from row to row
+constexpr size_t kMostOperations = 32;    ///< constants counted; where there are more, memory does not matter
+constexpr size_t kLeastOperations = 16;   ///< the same; fewer leave room for those of the next vector anyway
+constexpr int64_t kLongestSharing = 256;  ///< bytes of a row of results: four of longer ones are streams apart
+constexpr int64_t kLeastApart = 2048;     ///< bytes from row to row
 /// So few rows must be groups of streams without a rest: rows of the next group are fetched, which the rest are not.
 constexpr int64_t kMostWithoutRest = 16;
 
@@ -159,6 +162,24 @@ RowsAtOnce row_streams(const Expr& expr, const Lanes& lanes, RowShape shape, int
     const auto ahead = static_cast<int>(o.row_bytes * kStreams);
     if (ahead > 0) o.fetching = reads_streams_alone() ? Fetching::second_level(ahead) : Fetching::near(ahead);
   }
+  return {isa, expr, shape, kStreams};
+}
+
+RowsAtOnce row_sharing(const Expr& expr, const Lanes& lanes, RowShape shape, int64_t rows, Isa isa) {
+  const auto repeats = [](const RowOperand& o) { return o.steps && o.row_bytes == 0; };
+  const auto far = [](const RowOperand& o) { return o.numbers || std::abs(o.row_bytes) > INT32_MAX / kStreams; };
+  const auto moves = [&](const RowOperand& o) { return o.row_bytes != 0 && !far(o); };
+  const auto is_long = [&](const RowOperand& o) { return shape.length * bits_of(o.dtype) / 8 > kLongestSharing; };
+  if (std::ranges::none_of(shape.in, repeats) || std::ranges::any_of(shape.in, far) ||
+      std::ranges::any_of(shape.out, is_long) || !std::ranges::all_of(shape.out, moves) ||
+      lanes.code.size() > kMostOperations || rows < kStreams)
+    return {};
+  const auto is_half = [](const RowOperand& o) { return o.steps && bits_of(o.dtype) == 16; };
+  const bool pairs = std::ranges::any_of(shape.in, is_half) && shape.length % (2 * lanes_of(isa)) == 0;
+  shape.vectors = pairs ? 2 : 1;
+  for (RowOperand& o : shape.in)
+    if (o.steps && !o.fetching) o.fetching = shape.fetching;
+  shape.fetching = {};
   return {isa, expr, shape, kStreams};
 }
 

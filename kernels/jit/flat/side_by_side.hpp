@@ -79,4 +79,9 @@ class RowsAtOnce {
 /// much of a core's bandwidth unused. None where so much is computed that memory does not matter.
 RowsAtOnce row_streams(const Expr& expr, const Lanes& lanes, RowShape shape, int64_t rows, Isa isa);
 
+/// The same of a loop in the caches, some of whose operands are the same for all rows (a number a channel, channels
+/// last): each of their vectors is loaded once for four rows. None where there are no such operands, or much is
+/// computed.
+RowsAtOnce row_sharing(const Expr& expr, const Lanes& lanes, RowShape shape, int64_t rows, Isa isa);
+
 }  // namespace partita::jit
