@@ -17,7 +17,8 @@ inline Status status_of(const Xbyak::Error& e) {
   return fail(Code::runtime_error, std::string("no machine code could be generated: ") + e.what());
 }
 
-/// A Run that calls a `Maker` made for the problem (and of the parts), with the scratch memory it asks for (a `scratch_bytes()`, if any).
+/// A Run that calls a `Maker` made for the problem, and of the parts, with the scratch memory it asks for (a
+/// `scratch_bytes()`, if any).
 template <class Maker, class... Parts>
 Result<Run> run_of(const Problem& problem, const Target& target, Parts... parts) {
   try {

@@ -97,7 +97,7 @@ class FoldLoop {
     if (std::ranges::any_of(part.walks, [](const FoldWalk& walk) { return walk.row_places == 0; }))
       part.rows_of_call = std::min(part.rows_of_call, std::max(kLeastRowsOfACall, flat.rows[part.axis] / kLeastCalls));
     part.kernel = std::make_shared<const FlatKernel>(target.isa, lanes, shape, p.out[0].dims.size() - 1);
-    part.together = rows_together(flat, p.back, shape, target.isa);
+    if (flat.rows[part.axis] >= kTogether) part.together = rows_together(flat, p.back, shape, target.isa);
     part.flat = std::move(flat);
     return part;
   }
