@@ -79,10 +79,11 @@ TEST(half_maxima, are_those_of_every_two_kinds_of_numbers) {
     for (size_t c = 0; c < channels; ++c) {
       const double a = in[0].get(static_cast<int64_t>(c)), b = in[0].get(static_cast<int64_t>(channels + c));
       const double maximum = got[0].get(static_cast<int64_t>(c));
-      if (std::isnan(a) || std::isnan(b))
+      if (std::isnan(a) || std::isnan(b)) {
         EXPECT_TRUE(std::isnan(maximum)) << a << " and " << b << " give " << maximum;
-      else
+      } else {
         EXPECT_EQ(maximum, std::max(a, b)) << a << " and " << b;
+      }
     }
   }
 }

@@ -46,8 +46,9 @@ void expect_no_overwritten_temporary(const Program& p) {
     for (size_t o = 0; o < step.out.size(); ++o) {
       const int b = step.out[o];
       for (size_t other = 0; other < o; ++other) {  // but Concat's results are parts of one buffer
-        if (step.out[other] == b)
+        if (step.out[other] == b) {
           ASSERT_NE(step.problem.out[other].offset, step.problem.out[o].offset) << text_of(step);
+        }
       }
       if (!is_temporary(b)) continue;
       ASSERT_LE(p.buffers[static_cast<size_t>(b)].offset + p.buffers[static_cast<size_t>(b)].desc.size_bytes(),
