@@ -36,40 +36,6 @@ PoolCase random_narrow(Random& random) {
           .exclude_pad = random.coin()};
 }
 
-/// An operand of these dims that moves along some of the axes: all, none, images and channels, channels, or cells.
-int add_operand(Problem& p, const Dims& dims, Random& random) {
-  TensorDesc desc = dense_desc(random.pick({Dtype::f32, Dtype::bf16, Dtype::u8}), dims);
-  const int64_t kind = random.whole(0, 4);
-  for (int axis = 0; axis < dims.size(); ++axis) {
-    const bool moves = kind == 0 || (kind == 2 && axis < 2) || (kind == 3 && axis == 1) || (kind == 4 && axis > 1);
-    if (!moves) desc.strides[axis] = 0;
-  }
-  if (kind == 2) desc.strides[0] = dims[1], desc.strides[1] = 1;
-  if (kind == 3) desc.strides[1] = 1;
-  p.in.push_back(desc);
-  return static_cast<int>(p.in.size()) - 1;
-}
-
-/// Something in front of the windows and behind the cells, with a second result.
-void add_expressions(Problem& p, Random& random) {
-  p.ports_in = static_cast<int>(p.in.size());
-  p.ports_out = 1;
-  const int gradient = front_port(p.step);
-  if (random.coin()) {
-    const int operand = add_operand(p, p.in[static_cast<size_t>(gradient)].dims, random);
-    ExprBuilder b(p.front);
-    p.front.result = b.mul(b.load(gradient), b.load(operand));
-  }
-  if (random.coin()) return;
-  const int operand = add_operand(p, p.out[0].dims, random);
-  ExprBuilder b(p.back);
-  const auto sum = b.add(b.skeleton(), b.load(operand));
-  b.store(0, b.max(sum, b.constant(0)));
-  if (random.coin()) return;
-  p.out.push_back(dense_desc(random.pick({Dtype::f32, Dtype::f16}), p.out[0].dims));
-  b.store(1, sum);
-}
-
 bool is_turned(const Problem& p, Isa isa) { return jit::turned_group(p, {.isa = isa, .threads = 2}).has_value(); }
 
 TEST(pool_turned, agrees_with_the_interpreter) {
@@ -79,7 +45,7 @@ TEST(pool_turned, agrees_with_the_interpreter) {
     for (uint64_t seed = 1; seed <= 200; ++seed) {
       Random random(seed);
       Problem p = pool_problem(random_narrow(random));
-      if (random.coin()) add_expressions(p, random);
+      if (random.coin()) add_pool_expressions(p, random, PoolOperands::all);
       if (random.coin()) p.result_bytes = kLarge;
       SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
       turned += is_turned(p, isa);
@@ -95,7 +61,7 @@ TEST(pool_turned, threads_change_no_byte) {
     for (uint64_t seed = 1; seed <= 40; ++seed) {
       Random random(seed);
       Problem p = pool_problem(random_narrow(random));
-      add_expressions(p, random);
+      add_pool_expressions(p, random, PoolOperands::all);
       SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
       std::vector<Buffer> in;
       for (const TensorDesc& desc : p.in) in.push_back(random_buffer(desc, random, {-2, 2}));
@@ -150,7 +116,7 @@ TEST(pool_turned, leaves_others_alone) {
         << "rows lie across";
   }
   EXPECT_FALSE(turns(with(average, [&](PoolCase& c) { c.windows = windows(3, 2, 2); }), nothing))
-      << "repeated gradients";
+      << "windows that cover each cell once";
   EXPECT_TRUE(turns(with(maximum, [&](PoolCase& c) { c.windows = windows(3, 2, 2); }), nothing));
   // An operand that moves from image to image and over cells, but not over channels.
   Problem p = pool_problem(maximum);

@@ -13,12 +13,17 @@
 namespace partita::test {
 namespace {
 
-/// An operand of a tensor's dims: dense, one number a channel, or one in all.
-int add_operand(Problem& p, const Dims& dims, Random& random) {
+/// An operand of a tensor's dims: dense, one number a channel, one in all; or one a channel and image, or one a cell.
+int add_operand(Problem& p, const Dims& dims, Random& random, PoolOperands operands) {
   TensorDesc desc = dense_desc(random.pick({Dtype::f32, Dtype::bf16, Dtype::u8}), dims);
-  const int64_t kind = random.whole(0, 2);
-  if (kind > 0) desc.strides = Dims(desc.dims.size(), 0);
-  if (kind == 1) desc.strides[p.attrs.is(Attr::data_format, "NXC") ? desc.dims.size() - 1 : 1] = 1;
+  const int64_t kind = random.whole(0, operands == PoolOperands::all ? 4 : 2);
+  const int channel = p.attrs.is(Attr::data_format, "NXC") ? dims.size() - 1 : 1;
+  for (int axis = 0; axis < dims.size(); ++axis) {
+    const bool is_cell = axis != 0 && axis != channel;
+    if (kind == 1 || kind == 2 || (kind == 3 && is_cell) || (kind == 4 && !is_cell)) desc.strides[axis] = 0;
+  }
+  if (kind == 1 || kind == 3) desc.strides[channel] = 1;
+  if (kind == 3) desc.strides[0] = dims[channel];
   p.in.push_back(desc);
   return static_cast<int>(p.in.size()) - 1;
 }
@@ -31,16 +36,18 @@ const Kernel& interpreter_of(StepKind step) {
 
 }  // namespace
 
-void add_pool_expressions(Problem& p, Random& random) {
-  p.ports_in = p.ports_out = 1;
+void add_pool_expressions(Problem& p, Random& random, PoolOperands operands) {
+  p.ports_in = static_cast<int>(p.in.size());
+  p.ports_out = 1;
+  const int main = front_port(p.step);
   if (random.coin()) {
-    const int operand = add_operand(p, p.in[0].dims, random);
+    const int operand = add_operand(p, p.in[static_cast<size_t>(main)].dims, random, operands);
     ExprBuilder b(p.front);
-    const auto value = b.load(0);
+    const auto value = b.load(main);
     p.front.result = random.coin() ? b.exp(b.mul(value, b.load(operand))) : b.add(value, b.load(operand));
   }
   if (random.coin()) return;
-  const int operand = add_operand(p, p.out[0].dims, random);
+  const int operand = add_operand(p, p.out[0].dims, random, operands);
   ExprBuilder b(p.back);
   const auto sum = b.add(b.skeleton(), b.load(operand));
   b.store(0, b.max(sum, b.constant(0)));

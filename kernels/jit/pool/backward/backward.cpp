@@ -69,8 +69,7 @@ bool is_turned(const PoolPlan& p, const Problem& problem, const Target& target) 
   if (problem.op == OpKind::MaxPoolBackward)
     return narrow || !(WindowPool::fits(problem, target) || FarMaximumPool::fits(problem, target) ||
                        PlanePeriodPool::fits(problem, target));
-  return problem.op == OpKind::AvgPoolBackward && narrow && !RepeatPool::fits(problem, target) &&
-         !WindowPool::fits(problem, target) && !AveragePlanePool::fits(problem);
+  return problem.op == OpKind::AvgPoolBackward && narrow && !p.g.tiles_source() && !AveragePlanePool::fits(problem);
 }
 
 }  // namespace
