@@ -65,7 +65,9 @@ int64_t planes_together(const Problem& p) {
   const int64_t bytes = bytes_of_plane(p);
   int64_t together = kMostTogether;
   while (together > kLeastTogether && (together * bytes > kGroupBytes || together * 8 > planes_of(p))) together /= 2;
-  return together;
+  // Groups without a rest need no code for it.
+  const auto has_rest = [&](int64_t planes) { return planes_of(p) % planes != 0; };
+  return has_rest(together) && together > kLeastTogether && !has_rest(together / 2) ? together / 2 : together;
 }
 
 /// A group's part of a tensor, channels last.
