@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <memory>
 
 #include "kernels/jit/code/expand.hpp"
@@ -25,7 +24,6 @@ constexpr int64_t kRowsOfACall = 256;
 /// Rows that are folded upon each other in f32 are few beside all, so that sums of small tensors stay exact.
 constexpr int64_t kLeastRowsOfACall = 8, kLeastCalls = 32;
 constexpr int64_t kFarRows = 2048;  ///< bytes: of rows so far apart later ones are fetched, also of long rows
-constexpr int kTogether = 4;        ///< rows
 constexpr size_t kMaxFolds = 4;
 static_assert(kMaxFolds <= size_t{FlatKernel::kMaxRowFolds});
 
@@ -97,20 +95,11 @@ class FoldLoop {
     if (std::ranges::any_of(part.walks, [](const FoldWalk& walk) { return walk.row_places == 0; }))
       part.rows_of_call = std::min(part.rows_of_call, std::max(kLeastRowsOfACall, flat.rows[part.axis] / kLeastCalls));
     part.kernel = std::make_shared<const FlatKernel>(target.isa, lanes, shape, p.out[0].dims.size() - 1);
-    if (flat.rows[part.axis] >= kTogether) part.together = rows_together(flat, p.back, shape, target.isa);
+    // From memory, so many streams would be slower.
+    if (!coordinates_ && !leaves_the_caches(flat.bytes_read()))
+      part.together = row_folds(p.back, shape, flat.rows[part.axis], target.isa);
     part.flat = std::move(flat);
     return part;
-  }
-
-  /// In the caches, rows that are folded upon each other go some at once: their elements are folded before memory is.
-  /// From memory, so many streams would be slower.
-  RowsAtOnce rows_together(const FlatPart& flat, const Expr& expr, RowShape shape, Isa isa) const {
-    const auto folds_rows = [](const RowOperand& o) { return o.fold != Fold::none && o.steps && o.row_bytes == 0; };
-    const auto far = [](const RowOperand& o) { return o.numbers || std::abs(o.row_bytes) > INT32_MAX / kTogether; };
-    if (coordinates_ || leaves_the_caches(flat.bytes_read()) || !std::ranges::all_of(shape.out, folds_rows) ||
-        std::ranges::any_of(shape.in, far))
-      return {};
-    return {isa, expr, std::move(shape), kTogether};
   }
 
   static void fetch_rows(RowOperand& o, int64_t length) {
@@ -167,18 +156,17 @@ class FoldLoop {
         fill(sums[f].data(), places(part.walks[f], rows), identity_of(plan_.outputs()[f].how));
       std::array<int32_t, kMaxRank> place{};
       if (coordinates_) place_of(flat, at, place.data());
-      std::array<const void*, kMaxLoopOperands> in_call = in;
-      std::array<void*, kMaxLoopOperands> out_call = out;
-      RowCall call{in_call.data(), out_call.data(), place.data(), rows};
-      part.together.run(call, {in_call.data(), flat.in.size()}, {out_call.data(), flat.out.size()});
+      RowCall call{in.data(), out.data(), place.data(), rows};
+      part.together.run(call, {in.data(), flat.in.size()}, {out.data(), flat.out.size()});
       if (call.rows > 0) (*part.kernel)(call);
       for (size_t f = 0; f < part.walks.size(); ++f) {
         keep(part, rows, f, sums[f].data(), results[f]);
         results[f] += rows * flat.out[plan_.outputs()[f].port].strides[part.axis];
       }
-      for (size_t k = 0; k < flat.in.size(); ++k) in[k] = behind(in[k], flat.in[k], part.axis, rows);
+      // Addresses have passed the rows that went together.
+      for (size_t k = 0; k < flat.in.size(); ++k) in[k] = behind(in[k], flat.in[k], part.axis, call.rows);
       for (size_t k = 0; k < flat.out.size(); ++k)
-        if (fold_at(k) < 0) out[k] = const_cast<void*>(behind(out[k], flat.out[k], part.axis, rows));
+        if (fold_at(k) < 0) out[k] = const_cast<void*>(behind(out[k], flat.out[k], part.axis, call.rows));
       at[part.axis] += rows;
     }
   }

@@ -54,6 +54,10 @@ std::shared_ptr<const FlatKernel> RowKernelWriter::make(Isa isa, int64_t length,
       0);
 }
 
+bool stores_alone(const Expr& back) {
+  return back.code.size() == 2 && back.code[0].op == ExprOp::skeleton && back.code[1].op == ExprOp::store;
+}
+
 std::vector<int> loaded_operands(const Expr& expr) {
   std::vector<int> list;
   for (const Instr& in : expr.code)

@@ -34,5 +34,7 @@ class RowKernelWriter {
 
 /// Operands that an expression loads, ascending.
 std::vector<int> loaded_operands(const Expr& expr);
+/// Whether the expression behind a skeleton does nothing but to store what that gives.
+bool stores_alone(const Expr& back);
 
 }  // namespace partita::jit

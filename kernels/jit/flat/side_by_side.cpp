@@ -28,6 +28,13 @@ ExprOp op_of(Fold fold) {
   return ExprOp::add;
 }
 
+/// What `shape` says of fetching, each operand says itself.
+void let_operands_fetch(RowShape& shape) {
+  for (RowOperand& o : shape.in)
+    if (o.steps && !o.fetching) o.fetching = shape.fetching;
+  shape.fetching = {};
+}
+
 bool is_product_for_sum(const Expr& expr, const Instr& in) {
   return in.op == ExprOp::fma && expr.code[in.c].op == ExprOp::constant && expr.code[in.c].value == 0;
 }
@@ -111,6 +118,7 @@ Lanes SideBySide::lanes(Isa isa, RowShape& shape) {
 }
 
 RowsAtOnce::RowsAtOnce(Isa isa, const Expr& expr, RowShape shape, int rows) : rows_(rows) {
+  let_operands_fetch(shape);
   for (const RowOperand& o : shape.in) in_bytes_.push_back(o.row_bytes);
   for (const RowOperand& o : shape.out) out_bytes_.push_back(o.row_bytes);
   SideBySide all(expr, shape.in, shape.out);
@@ -142,6 +150,11 @@ constexpr int64_t kLeastApart = 2048;     ///< bytes from row to row
 /// So few rows must be groups of streams without a rest: rows of the next group are fetched, which the rest are not.
 constexpr int64_t kMostWithoutRest = 16;
 
+bool is_same_row(const RowOperand& o) { return o.steps && o.row_bytes == 0; }
+
+/// Rows as far apart cannot be addressed from the first one.
+bool is_out_of_reach(const RowOperand& o) { return o.numbers || std::abs(o.row_bytes) > INT32_MAX / kStreams; }
+
 }  // namespace
 
 RowsAtOnce row_streams(const Expr& expr, const Lanes& lanes, RowShape shape, int64_t rows, Isa isa) {
@@ -166,28 +179,28 @@ RowsAtOnce row_streams(const Expr& expr, const Lanes& lanes, RowShape shape, int
 }
 
 RowsAtOnce row_sharing(const Expr& expr, const Lanes& lanes, RowShape shape, int64_t rows, Isa isa) {
-  const auto repeats = [](const RowOperand& o) { return o.steps && o.row_bytes == 0; };
-  const auto far = [](const RowOperand& o) { return o.numbers || std::abs(o.row_bytes) > INT32_MAX / kStreams; };
-  const auto moves = [&](const RowOperand& o) { return o.row_bytes != 0 && !far(o); };
+  const auto moves = [](const RowOperand& o) { return o.row_bytes != 0 && !is_out_of_reach(o); };
   const auto is_long = [&](const RowOperand& o) { return shape.length * bits_of(o.dtype) / 8 > kLongestSharing; };
-  if (std::ranges::none_of(shape.in, repeats) || std::ranges::any_of(shape.in, far) ||
+  if (std::ranges::none_of(shape.in, is_same_row) || std::ranges::any_of(shape.in, is_out_of_reach) ||
       std::ranges::any_of(shape.out, is_long) || !std::ranges::all_of(shape.out, moves) ||
       lanes.code.size() > kMostOperations || rows < kStreams)
     return {};
   const auto is_half = [](const RowOperand& o) { return o.steps && bits_of(o.dtype) == 16; };
   const bool pairs = std::ranges::any_of(shape.in, is_half) && shape.length % (2 * lanes_of(isa)) == 0;
   shape.vectors = pairs ? 2 : 1;
-  for (RowOperand& o : shape.in)
-    if (o.steps && !o.fetching) o.fetching = shape.fetching;
-  shape.fetching = {};
+  return {isa, expr, shape, kStreams};
+}
+
+RowsAtOnce row_folds(const Expr& expr, const RowShape& shape, int64_t rows, Isa isa) {
+  const auto folds_rows = [](const RowOperand& o) { return o.fold != Fold::none && is_same_row(o); };
+  if (rows < kStreams || !std::ranges::all_of(shape.out, folds_rows) || std::ranges::any_of(shape.in, is_out_of_reach))
+    return {};
   return {isa, expr, shape, kStreams};
 }
 
 Lanes vectors_at_once(const Expr& expr, RowShape& shape, int vectors, Isa isa) {
   shape.vectors = vectors;
-  for (RowOperand& o : shape.in)
-    if (o.steps && !o.fetching) o.fetching = shape.fetching;
-  shape.fetching = {};
+  let_operands_fetch(shape);
   SideBySide all(expr, shape.in, shape.out);
   all.add_vectors(isa, vectors);
   return all.lanes(isa, shape);

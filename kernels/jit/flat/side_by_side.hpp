@@ -84,4 +84,8 @@ RowsAtOnce row_streams(const Expr& expr, const Lanes& lanes, RowShape shape, int
 /// computed.
 RowsAtOnce row_sharing(const Expr& expr, const Lanes& lanes, RowShape shape, int64_t rows, Isa isa);
 
+/// The same of a loop in the caches whose rows are folded upon each other: their elements are folded before what lies
+/// in memory is. None where results are made otherwise.
+RowsAtOnce row_folds(const Expr& expr, const RowShape& shape, int64_t rows, Isa isa);
+
 }  // namespace partita::jit

@@ -123,10 +123,7 @@ bool PoolPlan::windows_have_cells(int i) const {
   return true;
 }
 
-bool PoolPlan::stores_alone() const {
-  return out.size() == 1 && back.code.size() == 2 && back.code[0].op == ExprOp::skeleton &&
-         back.code[1].op == ExprOp::store;
-}
+bool PoolPlan::stores_alone() const { return out.size() == 1 && jit::stores_alone(back); }
 
 bool PoolPlan::fits_indices() const {
   const PoolOperand& named = in[static_cast<size_t>(indices)];

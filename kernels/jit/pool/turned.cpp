@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 
+#include "kernels/jit/flat/row_kernel.hpp"
 #include "kernels/jit/flat/stream_copy.hpp"
 #include "kernels/jit/pool/walk.hpp"
 #include "src/base/check.hpp"
@@ -127,9 +128,9 @@ TurnedPool::TurnedPool(const Problem& problem, const Target& target, Run group)
     if (!o.is_streamed) continue;
     most_streamed = std::max(most_streamed, o.plane);
     const auto next =
-        std::ranges::find_if(in_, [&](const Operand& i) { return i.follow && !i.is_streamed && i.plane == o.plane; });
+        std::ranges::find_if(in_, [&](const Operand& i) { return i.follow && !i.is_fetched && i.plane == o.plane; });
     if (next == in_.end()) continue;
-    next->is_streamed = true;
+    next->is_fetched = true;
     o.next = static_cast<int>(next - in_.begin());
   }
   streamed_at_ = group_scratch_;
@@ -166,7 +167,7 @@ void TurnedPool::make_kernels(Operand& o, Isa isa, bool is_result) {
                          .src_row = is_result ? cell : o.plane,
                          .dst_row = is_result ? o.plane : cell,
                          .writes_runs = true,
-                         .fetches_next = !is_result && o.follow && !o.is_streamed};
+                         .fetches_next = !is_result && o.follow && !o.is_fetched};
     return std::make_unique<const TransposeKernel>(isa, shape);
   };
   if (planes_ >= together_) o.whole = kernel(together_);
@@ -182,29 +183,27 @@ Status TurnedPool::operator()(const RunArgs& args) const {
   return {};
 }
 
-void TurnedPool::fetch(const Operand& o, const void* base, int64_t first, std::byte* scratch) const {
-  const auto* from = static_cast<const std::byte*>(base) + o.offset;
-  const int64_t planes = std::min(together_, planes_ - first);
-  for (int64_t plane = first; plane < first + planes; ++plane)
-    std::memcpy(scratch + o.at + (plane - first) * o.each, from + plane / channels_ * o.n + plane % channels_ * o.c,
-                static_cast<size_t>(o.each));
+const std::byte* TurnedPool::in_memory(const Operand& o, const void* base, int64_t plane) const {
+  return static_cast<const std::byte*>(base) + o.offset + plane / channels_ * o.n + plane % channels_ * o.c;
+}
+
+/// One for each plane.
+void TurnedPool::copy_numbers(const Operand& o, const void* base, int64_t first, std::byte* to) const {
+  for (int64_t i = 0; i < planes_from(first); ++i)
+    std::memcpy(to + i * o.each, in_memory(o, base, first + i), static_cast<size_t>(o.each));
 }
 
 /// Planes from `first` on.
 void TurnedPool::run(const RunArgs& args, int64_t first, std::byte* scratch) const {
-  const bool is_whole = first + together_ <= planes_;
   std::array<const void*, kMostOperands> in;
   std::array<void*, kMostOperands> out;
-  const auto in_memory = [&](const Operand& o, int64_t plane) {
-    return o.offset + plane / channels_ * o.n + plane % channels_ * o.c;
-  };
   for (size_t k = 0; k < in_.size(); ++k) {
     const Operand& o = in_[k];
     in[k] = o.each == 0 ? args.in[k] : scratch + o.at;
     if (o.cells > 0)
-      (*(is_whole ? o.whole : o.rest))(static_cast<const std::byte*>(args.in[k]) + in_memory(o, first), scratch + o.at);
+      kernel(o, first)(in_memory(o, args.in[k], first), scratch + o.at);
     else if (o.each > 0)
-      fetch(o, args.in[k], first, scratch);
+      copy_numbers(o, args.in[k], first, scratch + o.at);
   }
   for (size_t k = 0; k < out_.size(); ++k) out[k] = scratch + out_[k].at;
   const Status made = group_.call(
@@ -212,14 +211,17 @@ void TurnedPool::run(const RunArgs& args, int64_t first, std::byte* scratch) con
   PT_ASSERT(made.ok());
   for (size_t k = 0; k < out_.size(); ++k) {
     const Operand& o = out_[k];
-    auto* to = static_cast<std::byte*>(args.out[k]) + in_memory(o, first);
-    std::byte* turned = o.is_streamed ? scratch + streamed_at_ : to;
-    (*(is_whole ? o.whole : o.rest))(scratch + o.at, turned);
-    if (!o.is_streamed) continue;
-    const auto n = static_cast<size_t>(std::max(o.next, 0));
-    const bool fetches = o.next >= 0 && first + 2 * together_ <= planes_;
-    stream_copy(to, turned, static_cast<size_t>(std::min(together_, planes_ - first) * o.plane),
-                fetches ? static_cast<const std::byte*>(args.in[n]) + in_memory(in_[n], first + together_) : nullptr);
+    auto* const to = const_cast<std::byte*>(in_memory(o, args.out[k], first));
+    if (!o.is_streamed) {
+      kernel(o, first)(scratch + o.at, to);
+      continue;
+    }
+    std::byte* const turned = scratch + streamed_at_;
+    kernel(o, first)(scratch + o.at, turned);
+    const std::byte* next = nullptr;
+    if (const auto n = static_cast<size_t>(o.next); o.next >= 0 && first + 2 * together_ <= planes_)
+      next = in_memory(in_[n], args.in[n], first + together_);
+    stream_copy(to, turned, static_cast<size_t>(planes_from(first) * o.plane), next);
   }
 }
 

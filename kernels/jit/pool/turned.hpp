@@ -2,12 +2,12 @@
 // TurnedPool: a channel-first pooling whose planes are turned, some at a time, so that vectors go across channels.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "kernels/jit/flat/transpose.hpp"
-#include "kernels/jit/pool/plan.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/thread_scratch.hpp"
 
@@ -39,10 +39,9 @@ class TurnedPool {
     int64_t at = 0;                    ///< in scratch memory
     int64_t plane = 0;                 ///< bytes from plane to plane
     bool follow = false;               ///< there is nothing between planes
-    /// Of results: they go past the caches, while the next group's planes of input `next` are fetched, if that is not
-    /// negative; of inputs: they are fetched so.
-    bool is_streamed = false;
-    int next = -1;
+    bool is_streamed = false;          ///< a result that goes past the caches
+    int next = -1;                     ///< not -1: the input whose next planes are fetched while the result does
+    bool is_fetched = false;           ///< an input that is some result's `next`
     std::unique_ptr<const TransposeKernel> whole = nullptr;  ///< of groups that have all planes
     std::unique_ptr<const TransposeKernel> rest = nullptr;   ///< of the last one
   };
@@ -50,7 +49,12 @@ class TurnedPool {
   Operand operand(const TensorDesc& desc);
   void make_kernels(Operand& o, Isa isa, bool is_result);
   void run(const RunArgs& args, int64_t first, std::byte* scratch) const;
-  void fetch(const Operand& o, const void* base, int64_t first, std::byte* scratch) const;
+  void copy_numbers(const Operand& o, const void* base, int64_t first, std::byte* to) const;
+  const std::byte* in_memory(const Operand& o, const void* base, int64_t plane) const;
+  int64_t planes_from(int64_t first) const { return std::min(together_, planes_ - first); }
+  const TransposeKernel& kernel(const Operand& o, int64_t first) const {
+    return planes_from(first) == together_ ? *o.whole : *o.rest;
+  }
 
   Run group_;
   int threads_;

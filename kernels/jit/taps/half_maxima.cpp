@@ -4,8 +4,7 @@
 //   rdi call, r9 r10 r11 rsi rows that are combined, rdx result, rcx element in the row, r8 rows left
 #include "kernels/jit/taps/half_maxima.hpp"
 
-#include <algorithm>
-
+#include "kernels/jit/flat/row_kernel.hpp"
 #include "src/base/dtype.hpp"
 
 namespace partita::jit {
@@ -21,30 +20,21 @@ const Zmm kPart(28), kSign(29), kMagnitude(30), kLowest(31);
 /// That of minus infinity, as a signed integer.
 uint32_t lowest_of(Dtype dtype) { return dtype == Dtype::bf16 ? 0x807f : 0x83ff; }
 
-bool is_half(Dtype dtype) { return dtype == Dtype::bf16 || dtype == Dtype::f16; }
-
-int together_of(int64_t length) {
-  const int64_t vectors = std::max<int64_t>(1, length / kElements), groups = (vectors - 1) / kMostTogether + 1;
-  return static_cast<int>((vectors - 1) / groups + 1);
-}
-
 }  // namespace
 
 bool HalfMaxima::fits(Isa isa, const StencilShape& shape, const Expr& back) {
-  const bool stores_alone =
-      back.code.size() == 2 && back.code[0].op == ExprOp::skeleton && back.code[1].op == ExprOp::store;
-  return isa == Isa::avx512 && !shape.rows.streaming && shape.fold == Fold::max && is_half(shape.dtype) &&
-         !shape.every_second && !shape.reads_beyond && stores_alone && shape.rows.out.size() == 1 &&
+  return isa == Isa::avx512 && !shape.rows.streaming && shape.fold == Fold::max && bits_of(shape.dtype) == 16 &&
+         !shape.every_second && !shape.reads_beyond && stores_alone(back) && shape.rows.out.size() == 1 &&
          shape.rows.out[0].dtype == shape.dtype && shape.rows.out[0].steps;
 }
 
 HalfMaxima::HalfMaxima(const StencilShape& shape)
-    : Emitter(Isa::avx512), shape_(shape), together_(together_of(shape.rows.length)) {
+    : Emitter(Isa::avx512), shape_(shape), together_(vectors_of_group(shape.rows.length, kElements, kMostTogether)) {
   mov(rax, ptr[rdi + offsetof(StencilCall, out)]);
   mov(rdx, ptr[rax]);
   mov(r8, ptr[rdi + offsetof(StencilCall, rows)]);
   mov(rax, ptr[rdi + offsetof(StencilCall, sources)]);
-  for (int64_t s = 0; s < shape.sources; ++s) mov(source(s), ptr[rax + static_cast<size_t>(8 * s)]);
+  for (int64_t s = 0; s < shape.sources; ++s) mov(Stencil::source(s), ptr[rax + static_cast<size_t>(8 * s)]);
   broadcast_bits(kMagnitude, 0x7fff7fff);
   broadcast_bits(kLowest, static_cast<int32_t>(lowest_of(shape.dtype) * 0x10001));
   mov(eax, static_cast<uint32_t>((uint64_t{1} << shape.rows.length % kElements) - 1));
@@ -55,7 +45,7 @@ HalfMaxima::HalfMaxima(const StencilShape& shape)
   L(row);
   emit_row();
   mov(rax, shape.row_bytes);
-  for (int64_t s = 0; s < shape.sources; ++s) add(source(s), rax);
+  for (int64_t s = 0; s < shape.sources; ++s) add(Stencil::source(s), rax);
   mov(rax, shape.rows.out[0].row_bytes);
   add(rdx, rax);
   dec(r8);
@@ -65,11 +55,6 @@ HalfMaxima::HalfMaxima(const StencilShape& shape)
   ret();
   emit_constants();
   entry_ = reinterpret_cast<void (*)(const StencilCall*)>(reinterpret_cast<uintptr_t>(finish()));
-}
-
-Xbyak::Reg64 HalfMaxima::source(int64_t k) const {
-  const Xbyak::Reg64 registers[Stencil::kMaxSources] = {r9, r10, r11, rsi};
-  return registers[k];
 }
 
 void HalfMaxima::emit_row() {
@@ -98,31 +83,31 @@ void HalfMaxima::emit_vectors(int count, bool partial) {
   bool first = true;
   for (int64_t s = 0; s < shape_.sources; ++s)
     for (const int64_t tap : shape_.taps) {
-      const RegExp from = source(s) + rcx * 2 + static_cast<int>(tap * 2);
-      const bool fetched = !partial && s >= shape_.sources - shape_.fresh_sources &&
-                           std::ranges::find(shape_.fetched, tap) != shape_.fetched.end();
+      const RegExp from = Stencil::source(s) + rcx * 2 + static_cast<int>(tap * 2);
+      const bool fetched = !partial && shape_.is_fresh(s, tap);
       for (int v = 0; v < count; ++v) {
         const RegExp at = from + v * static_cast<int>(kCacheLine);
         partial ? vmovdqu16(kPart | k7 | T_z, ptr[at]) : vmovups(kPart, ptr[at]);
         if (fetched) fetch_line(at, in_order ? Fetching::of_few_streams() : Fetching::near());
-        emit_places(first ? Zmm(v) : kSign, kPart);
-        if (!first) vpmaxuw(Zmm(v), Zmm(v), kSign);
+        const Zmm place = first ? Zmm(v) : kSign;
+        order(place, kPart);
+        vpsubw(place, place, kLowest);
+        if (!first) vpmaxuw(Zmm(v), Zmm(v), place);
       }
       first = false;
     }
   for (int v = 0; v < count; ++v) {
     const RegExp to = rdx + rcx * 2 + v * static_cast<int>(kCacheLine);
     vpaddw(kPart, Zmm(v), kLowest);
-    vpsraw(kSign, kPart, 15);
-    vpternlogd(kSign, kMagnitude, kPart, 0x6a);  // (sign & magnitude) ^ part
+    order(kSign, kPart);
     partial ? vmovdqu16(ptr[to] | k7, kSign) : vmovups(ptr[to], kSign);
   }
 }
 
-void HalfMaxima::emit_places(const Zmm& places, const Zmm& floats) {
-  vpsraw(places, floats, 15);
-  vpternlogd(places, kMagnitude, floats, 0x6a);
-  vpsubw(places, places, kLowest);
+/// Floats to signed integers in their order, and back.
+void HalfMaxima::order(const Zmm& to, const Zmm& from) {
+  vpsraw(to, from, 15);
+  vpternlogd(to, kMagnitude, from, 0x6a);  // (sign & magnitude) ^ from
 }
 
 }  // namespace partita::jit

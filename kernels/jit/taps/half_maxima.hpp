@@ -20,11 +20,10 @@ class HalfMaxima : private Emitter {
  private:
   void emit_row();
   void emit_vectors(int count, bool partial);
-  void emit_places(const Xbyak::Zmm& places, const Xbyak::Zmm& floats);
-  Xbyak::Reg64 source(int64_t k) const;
+  void order(const Xbyak::Zmm& to, const Xbyak::Zmm& from);
 
   StencilShape shape_;
-  int together_;  ///< vectors whose taps are read one after the other, so that memory is read in longer stretches
+  int together_;  ///< vectors_of_group
   void (*entry_)(const StencilCall*) = nullptr;
 };
 

@@ -23,6 +23,15 @@ constexpr int kIndices = 2;      ///< AVX-512: which lanes are even, which are o
 
 }  // namespace
 
+bool StencilShape::is_fresh(int64_t source, int64_t tap) const {
+  return source >= sources - fresh_sources && std::ranges::find(fetched, tap) != fetched.end();
+}
+
+int vectors_of_group(int64_t length, int lanes, int64_t most) {
+  const int64_t vectors = std::max<int64_t>(1, length / lanes), groups = (vectors + most - 1) / most;
+  return static_cast<int>((vectors + groups - 1) / groups);
+}
+
 Stencil::Stencil(Isa isa, const Lanes& lanes, const StencilShape& shape)
     : Emitter(isa),
       shape_(shape),
@@ -116,8 +125,7 @@ int Stencil::vectors_together() const {
   constexpr int64_t kMost = 18;
   const bool mostly_near = 2 * shape_.fetched.size() < shape_.taps.size();  // taps that the windows before read, too
   if (!wide() || shape_.every_second || mostly_near) return 1;
-  const int64_t vectors = std::max<int64_t>(1, shape_.rows.length / lanes()), groups = (vectors + kMost - 1) / kMost;
-  return static_cast<int>((vectors + groups - 1) / groups);
+  return vectors_of_group(shape_.rows.length, lanes(), kMost);
 }
 
 BodyHooks Stencil::hooks_for(int count) { return hooks_for(count, 0, false); }
@@ -151,9 +159,10 @@ void Stencil::take(Xmm sum, Xmm part, bool& first) {
   first = false;
 }
 
-Xbyak::Reg64 Stencil::source(int64_t k) const {
-  const Xbyak::Reg64 registers[kMaxSources] = {r9, r10, r11, rsi};
-  return registers[k];
+Xbyak::Reg64 Stencil::source(int64_t k) {
+  using Xbyak::Operand;
+  constexpr Operand::Code kRegisters[kMaxSources] = {Operand::R9, Operand::R10, Operand::R11, Operand::RSI};
+  return Xbyak::Reg64(kRegisters[k]);
 }
 
 void Stencil::combine(Xmm sum, int count) {
@@ -177,8 +186,7 @@ void Stencil::combine_together() {
   for (int64_t s = 0; s < shape_.sources; ++s)
     for (int64_t tap : shape_.taps) {
       const RegExp from = source(s) + rcx * each + static_cast<int>(tap * each);
-      const bool fetched =
-          s >= shape_.sources - shape_.fresh_sources && std::ranges::find(shape_.fetched, tap) != shape_.fetched.end();
+      const bool fetched = shape_.is_fresh(s, tap);
       for (int v = 0; v < together_; ++v) {
         bool none = first;
         combine_tap(vec(sums_ + v), from + v * bytes, lanes(), none);

@@ -25,6 +25,9 @@ struct StencilShape {
   bool every_second = false;          ///< f32 with reading beyond alone
   bool reads_beyond = false;          ///< whole vectors of f32 are read, up to Stencil::kOverread floats behind a row
   int64_t row_bytes = 0;              ///< from the rows under one row of results to those under the next
+
+  /// Whether a tap of a source reads memory first.
+  bool is_fresh(int64_t source, int64_t tap) const;
 };
 
 /// Addresses as in RowCall; `sources` are those of the first rows that are combined.
@@ -35,10 +38,16 @@ struct StencilCall {
   int64_t rows;
 };
 
+/// A row's whole vectors of `lanes` elements in equal groups, at the most `most` vectors each: vectors of a group. They
+/// are combined tap by tap, so that memory is read in longer stretches.
+int vectors_of_group(int64_t length, int lanes, int64_t most);
+
 class Stencil : private Emitter {
  public:
   static constexpr int64_t kOverread = 32;
   static constexpr int64_t kMaxSources = 4;
+  /// The register with the address of a source.
+  static Xbyak::Reg64 source(int64_t k);
 
   /// `lanes`: its skeleton value is the combination. Throws Xbyak::Error where there is no memory for code.
   Stencil(Isa isa, const Lanes& lanes, const StencilShape& shape);
@@ -49,7 +58,6 @@ class Stencil : private Emitter {
   int vectors_together() const;
   BodyHooks hooks_for(int count);
   BodyHooks hooks_for(int count, int vector, bool combined);
-  Xbyak::Reg64 source(int64_t k) const;
   void combine(Xbyak::Xmm sum, int count);
   void combine_together();
   void combine_tap(Xbyak::Xmm sum, const Xbyak::RegExp& from, int count, bool& first);
@@ -58,7 +66,7 @@ class Stencil : private Emitter {
   void pick_second(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, bool odd);
 
   StencilShape shape_;
-  int together_;     // vectors whose results are combined tap by tap, so that memory is read in longer stretches
+  int together_;     // vectors_of_group
   int temporaries_;  // first of the registers that combinations use
   int sums_;         // first of those of the vectors together
   Xbyak::Label even_, odd_;

@@ -47,10 +47,10 @@ TapPool::TapPool(const Problem& problem, const Target& target)
     for (const WindowStretch& y : window_stretches(g, 1)) {
       const RowKind row{count(z.taps) * count(y.taps), z.counted * y.counted};
       for (size_t s = 0; s < stretches_.size(); ++s) {
-        Kernels& made = kernels_[{row, s}];
-        if (made.plain.halves || made.plain.stencil || made.plain.taps) continue;
-        made.plain = make(target.isa, row, stretches_[s], false);
-        if (may_stream_) made.streaming = make(target.isa, row, stretches_[s], true);
+        const auto [made, is_new] = kernels_.try_emplace({row, s});
+        if (!is_new) continue;
+        made->second.plain = make(target.isa, row, stretches_[s], false);
+        if (may_stream_) made->second.streaming = make(target.isa, row, stretches_[s], true);
       }
     }
 }
@@ -102,10 +102,10 @@ TapPool::Kernel TapPool::make(Isa isa, const RowKind& row, const WindowStretch& 
     const size_t fresh = std::min(shape.taps.size(), static_cast<size_t>(g.strides[2]));
     shape.fresh_sources = g.kernel[0] > 1 ? source_rows : std::min(source_rows, g.strides[1]);
     shape.fetched.assign(shape.taps.end() - static_cast<int64_t>(fresh), shape.taps.end());
-    if (HalfMaxima::fits(isa, shape, p_.back)) return {std::make_shared<const HalfMaxima>(shape), nullptr, nullptr};
+    if (HalfMaxima::fits(isa, shape, p_.back)) return {.halves = std::make_shared<const HalfMaxima>(shape)};
     Expr expr;
     const auto value = finished(ExprBuilder(expr), ExprBuilder(expr).skeleton(), counted);
-    return {nullptr, make_stencil(isa, shape, std::move(expr), value, p_.back, p_.back_in), nullptr};
+    return {.stencil = make_stencil(isa, shape, std::move(expr), value, p_.back, p_.back_in)};
   }
   for (int k : p_.front_in) taps.push_back(operand(p_.in[static_cast<size_t>(k)], g.src[2], g.strides[2]));
   RowKernelWriter w;
@@ -115,7 +115,7 @@ TapPool::Kernel TapPool::make(Isa isa, const RowKind& row, const WindowStretch& 
     value = t == 0 ? next : g.maximum ? w.builder().max(value, next) : w.builder().add(value, next);
   }
   w.splice(p_.back, p_.back_in, operands, outputs, finished(w.builder(), value, counted));
-  return {nullptr, nullptr, w.make(isa, length, streaming)};
+  return {.taps = w.make(isa, length, streaming)};
 }
 
 ExprBuilder::Value TapPool::finished(ExprBuilder b, ExprBuilder::Value value, int64_t counted) const {
@@ -149,7 +149,7 @@ void TapPool::run(const RunArgs& args, int64_t n, int64_t z, int64_t y, bool str
     const Kernels& made = kernels_.at({row, s});
     const Kernel& kernel = streaming ? made.streaming : made.plain;
     // A stencil knows how far the taps of a row are from the first one.
-    const int64_t taps_end = kernel.halves || kernel.stencil ? stretch.taps.begin + 1 : stretch.taps.end;
+    const int64_t taps_end = kernel.taps ? stretch.taps.end : stretch.taps.begin + 1;
     size_t k = 0;
     for (int64_t a = tz.begin; a < tz.end; ++a)
       for (int64_t b = ty.begin; b < ty.end; ++b)

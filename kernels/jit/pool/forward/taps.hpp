@@ -28,11 +28,12 @@ class TapPool {
   Status operator()(const RunArgs& args) const;
 
  private:
-  /// A stencil where elements are taken as they are; else the front expression stands before every tap.
+  /// A stencil, of either kind, where elements are taken as they are; else the front expression stands before every
+  /// tap.
   struct Kernel {
-    std::shared_ptr<const HalfMaxima> halves;
-    std::shared_ptr<const Stencil> stencil;
-    std::shared_ptr<const FlatKernel> taps;
+    std::shared_ptr<const HalfMaxima> halves = nullptr;
+    std::shared_ptr<const Stencil> stencil = nullptr;
+    std::shared_ptr<const FlatKernel> taps = nullptr;
   };
   struct Kernels {
     Kernel plain, streaming;
