@@ -71,7 +71,7 @@ struct StepTraits {
   bool images = false;
   bool rows = false;        ///< walks slices along some axes, and is slow where its tensors lie in different orders
   bool keeps_axes = false;  ///< the result has the axes of the inputs, and may lie as they do
-  bool adds_up = false;     ///< makes sums of many elements, which rounding may leave with an error where they cancel
+  bool adds_up = false;     ///< makes sums of elements, which rounding may leave with an error where they cancel
 };
 const StepTraits& traits_of(StepKind kind);
 inline std::string_view name_of(StepKind kind) { return traits_of(kind).name; }

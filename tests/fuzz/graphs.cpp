@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random valid graphs: every operator computes what its reference does, partitions compute what their operators do one
 // by one, and the interpreter gives fused and unfused programs the same bits.
-#include <optional>
-
-#include "tests/fuzz/target.hpp"
+#include "tests/fuzz/drawn_graph.hpp"
 #include "tests/support/op_by_op.hpp"
 #include "tests/support/programs.hpp"
 #include "tests/support/random_graph.hpp"
@@ -11,15 +9,6 @@
 
 namespace partita::test {
 namespace {
-
-/// Nothing where what was drawn is no graph, which is rare.
-std::optional<graph> finalized(const std::vector<op>& ops) {
-  graph g;
-  for (const op& o : ops)
-    if (!g.add_op(o).ok()) return {};
-  if (const Status status = g.finalize(); !status.ok()) stop_unless_empty(status.text());
-  return g;
-}
 
 /// Products are rounded otherwise where they are fused (docs/numerics.md), so samples of patterns are measured by the
 /// references.

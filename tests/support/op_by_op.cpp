@@ -8,9 +8,9 @@
 
 #include "src/base/check.hpp"
 #include "src/base/text.hpp"
-#include "src/harness/compare.hpp"
 #include "src/harness/graph_tensors.hpp"
 #include "src/harness/reference_run.hpp"
+#include "src/harness/verify.hpp"
 
 namespace partita::test {
 namespace {
@@ -90,21 +90,27 @@ class GraphRun {
   Status check(const partition& p, const BoundPartition& bound) const {
     const Given given{bound.given_in, bound.given_out, bound.constants};
     PT_ASSIGN(const Tensors expected, run_reference(*p.form(), given, tensors_.all()));
-    const double tolerance = tolerance_of(*p.form());
+    bool all_measurable = true;
     for (const auto& [id, reference] : expected) {
-      const Storage& got = tensors_.all().at(id);
-      const std::string wrong = any_finite(reference) ? compare(got, reference, tolerance).first
-                                                      : value_difference(got, reference);  // nothing to measure by
-      if (wrong.empty()) continue;
-      for (const tensor& t : bound.inputs) {
-        fprintf(stderr, "in %s:", t.desc.text().c_str());
-        for (int64_t i = 0; i < t.desc.elements() && i < 20; ++i) fprintf(stderr, " %.9g", element(t.desc, t.data, i));
-        fprintf(stderr, "\n");
-      }
-      return fail(Code::runtime_error, str(name_of(p), " gives tensor ", id, " (", got.desc.text(),
-                                           ") otherwise than the references: ", wrong, steps_of(bound.compiled)));
+      if (any_finite(reference)) continue;
+      all_measurable = false;
+      const std::string wrong = value_difference(tensors_.all().at(id), reference);
+      if (!wrong.empty()) return mismatch(p, bound, str("tensor ", id, " ", wrong));
     }
-    return {};
+    if (!all_measurable) return {};
+    PT_ASSIGN(const Verdict verdict, verify_results(*p.form(), given, tensors_.all()));
+    return verdict.mismatch.empty() ? Status() : mismatch(p, bound, verdict.mismatch);
+  }
+
+  /// Also prints the first numbers of the inputs.
+  static Status mismatch(const partition& p, const BoundPartition& bound, const std::string& wrong) {
+    for (const tensor& t : bound.inputs) {
+      fprintf(stderr, "in %s:", t.desc.text().c_str());
+      for (int64_t i = 0; i < t.desc.elements() && i < 20; ++i) fprintf(stderr, " %.9g", element(t.desc, t.data, i));
+      fprintf(stderr, "\n");
+    }
+    return fail(Code::runtime_error,
+                str(name_of(p), " gives otherwise than the references: ", wrong, steps_of(bound.compiled)));
   }
 
   engine on_;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random graphs of element-wise, moving, quantizing and pooling operators: several readers a value, broadcast operands,
-// mixed types, inputs in any layout.
+// Random graphs: several readers a value, broadcast operands, mixed types, inputs in any layout.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +15,12 @@ struct RandomGraph {
   std::vector<uint64_t> kept;  ///< inner values that shall be outputs too
 };
 
-/// `ops` operators (ids 1, 2, ..).
+/// `ops` element-wise, moving, quantizing and pooling operators (ids 1, 2, ..): what partitions compute of them has the
+/// bits that the operators have one by one, but for averages.
 RandomGraph random_graph(Random& random, int ops);
+
+/// About as many, and among them softmax, norms, reductions, gradients that sum and interpolation, in both directions.
+/// Statistics and results of softmax are made where gradients read them, so that numbers stay tame.
+RandomGraph random_training_graph(Random& random, int ops);
 
 }  // namespace partita::test
