@@ -54,11 +54,18 @@ double root_mean_square(const void* data, Dtype dtype, int64_t n) {
   return finite > 0 ? std::sqrt(sum / static_cast<double>(finite)) : 0;
 }
 
+/// Whether sums are made of what an operator reads there.
+bool adds_up(OpKind kind, size_t port) {
+  const StepTraits& step = traits_of(op_def(kind).step);
+  const bool chooses = kind == OpKind::MaxPoolBackward && static_cast<int>(port) != step.front_port;
+  return step.adds_up && !chooses;
+}
+
 /// What operator `o` reads at `port`, with errors; without data where it is exact.
 Result<Storage> with_errors(const SmallErrors& errors, const SubOp& o, size_t port, const SubValue& value,
                             const void* data) {
   const Dtype dtype = value.desc.dtype;
-  const bool exact = value.producer < 0 && !traits_of(op_def(o.kind).step).adds_up;
+  const bool exact = value.producer < 0 && !adds_up(o.kind, port);
   if (errors.share == 0 || exact || !is_floating(dtype)) return Storage();
   Storage moved(value.desc);
   if (!moved.data) return fail(Code::out_of_memory, str("no memory for errors in tensor ", value.desc.id));

@@ -57,7 +57,7 @@ class Verification {
 
   /// Few terms that cancel may all be moved the same way by chance. Where values are quantized inside, which of them
   /// round the other way is chance, too, and each way leads elsewhere.
-  size_t rounds() const { return quantized_ ? 9 : 3; }
+  size_t rounds() const { return quantized_ ? 9 : 6; }
 
   /// Errors as large as the tolerance; where values are quantized, smaller ones in turns with them. Large ones move so
   /// many integers that those of a later operator may all be cut off at their limits; small ones move the few alone

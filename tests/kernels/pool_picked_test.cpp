@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channel-first poolings that pick their results from registers: which ones these are; random windows, divisors, types
+// Poolings that pick their results from registers: which ones these are; random windows, divisors, types
 // and expressions against reference and interpreter, on guarded memory, through the caches and past them.
 #include <gtest/gtest.h>
 
@@ -20,6 +20,7 @@ using List = std::vector<int64_t>;
 
 struct Pooled {
   bool maximum = false;
+  bool channel_last = false;
   int64_t batch = 2, channels = 3;
   Dtype dtype = Dtype::f32;
 };
@@ -27,6 +28,7 @@ struct Pooled {
 Problem pooled(const Pooled& kind, const Geometry& g) {
   return pool_problem({.op = kind.maximum ? OpKind::MaxPool : OpKind::AvgPool,
                        .windows = g,
+                       .channel_last = kind.channel_last,
                        .dtype = kind.dtype,
                        .batch = kind.batch,
                        .channels = kind.channels});
@@ -49,12 +51,16 @@ Geometry::Axis random_axis(Random& random, int64_t windows, int64_t most) {
 
 Problem random_pooling(Random& random) {
   Geometry g;
+  const bool channel_last = random.coin();
+  const int64_t channels = random.whole(1, channel_last ? 25 : 5);
+  const auto windows = [&] { return channel_last ? random.whole(1, 1 + 200 / channels) : random.whole(16, 70); };
   for (int64_t axes = random.whole(1, 3), i = 0; i < axes; ++i)
-    g.add(i + 1 == axes ? random_axis(random, random.whole(16, 70), 4)
+    g.add(i + 1 == axes ? random_axis(random, windows(), 4)
                         : random_axis(random, random.whole(2, 6), i + 2 < axes ? 2 : 3));
   const Pooled kind{.maximum = random.coin(),
+                    .channel_last = channel_last,
                     .batch = random.whole(1, 2),
-                    .channels = random.whole(1, 5),
+                    .channels = channels,
                     .dtype = random.pick({Dtype::f32, Dtype::bf16, Dtype::f16})};
   Problem p = pooled(kind, g);
   if (kind.maximum) return p;
@@ -150,7 +156,7 @@ TEST(pool_picked, any_number_of_threads_gives_the_same_bits) {
   }
 }
 
-TEST(pool_picked, takes_windows_of_few_cells_channels_first_alone) {
+TEST(pool_picked, takes_windows_of_few_cells_channels_first_or_few) {
   const auto fits = [](const Geometry& g, const Pooled& kind = {}) {
     return PickedPool::fits(pooled(kind, g), Isa::avx512);
   };
@@ -163,6 +169,11 @@ TEST(pool_picked, takes_windows_of_few_cells_channels_first_alone) {
   EXPECT_FALSE(fits(square(axis(16, 5, 2)))) << "sums of five rows";
   EXPECT_FALSE(fits(square(axis(16, 4, 4)))) << "places far from each other";
   EXPECT_FALSE(fits(halved, {.dtype = Dtype::s8})) << "integers are divided";
+  EXPECT_TRUE(fits(square(axis(6, 2, 2)), {.channel_last = true}));
+  EXPECT_FALSE(fits(square(axis(5, 2, 2)), {.channel_last = true})) << "no whole vector";
+  EXPECT_TRUE(fits(halved, {.channel_last = true, .channels = 24}));
+  EXPECT_FALSE(fits(halved, {.channel_last = true, .channels = 25})) << "many channels";
+  EXPECT_FALSE(fits(square(axis(400, 2, 2)), {.channel_last = true})) << "much code";
   Geometry volume = halved;
   volume.add(axis(16, 2, 2));
   EXPECT_TRUE(fits(volume)) << "four rows";

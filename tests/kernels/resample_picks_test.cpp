@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channel-first resampling that picks its results from registers: which problems it takes, its results against the
+// Resampling that picks its results from registers: which problems it takes, its results against the
 // reference, through the caches and past them, in whole lines and in rows that begin anywhere.
 #include <gtest/gtest.h>
 
@@ -18,9 +18,12 @@ Problem resampled(const std::vector<int64_t>& from, const std::vector<int64_t>& 
 
 /// Mostly up along x; anywhere along y and z.
 Problem random_resampling(Random& random) {
-  Resampled s{random.whole(1, 2), random.whole(1, 5), {}, {}, false};
+  const bool channel_last = random.coin();
+  const int64_t channels = random.whole(1, channel_last ? 25 : 5);
+  const auto places = [&] { return channel_last ? random.whole(1, 1 + 200 / channels) : random.whole(8, 90); };
+  Resampled s{random.whole(1, 2), channels, {}, {}, channel_last};
   for (int64_t axes = random.whole(1, 3), i = 0; i < axes; ++i) {
-    s.small.push_back(i + 1 == axes ? random.whole(8, 90) : random.whole(1, 6));
+    s.small.push_back(i + 1 == axes ? places() : random.whole(1, 6));
     const int64_t small = s.small.back();
     s.large.push_back(random.pick<int64_t>({small, 2 * small, 4 * small, random.whole(1, 3 * small)}));
   }
@@ -86,7 +89,7 @@ TEST(resample_picks, any_number_of_threads_gives_the_same_bits) {
   }
 }
 
-TEST(resample_picks, takes_few_neighbours_along_both_axes_channels_first_alone) {
+TEST(resample_picks, takes_few_neighbours_along_both_axes_channels_first_or_few) {
   const auto fits = [](const Problem& p) { return PickedResample::fits(p, Isa::avx512); };
   EXPECT_TRUE(fits(resampled({8, 8}, {16, 16})));
   EXPECT_FALSE(PickedResample::fits(resampled({8, 8}, {16, 16}), Isa::avx2));
@@ -98,7 +101,11 @@ TEST(resample_picks, takes_few_neighbours_along_both_axes_channels_first_alone) 
   EXPECT_FALSE(fits(resampled({8, 7}, {16, 14})));                                             // no whole vector
   EXPECT_FALSE(fits(resampled({8, 64}, {16, 16})));    // places far from each other
   EXPECT_FALSE(fits(resampled({8, 800}, {8, 1600})));  // much code
-  EXPECT_FALSE(fits(resampling({2, 16, {8, 8}, {16, 16}, true}, {})));
+  EXPECT_TRUE(fits(resampling({2, 3, {8, 8}, {16, 16}, true}, {})));
+  EXPECT_TRUE(fits(resampling({2, 24, {8, 8}, {16, 16}, true}, {.mode = "nearest"})));
+  EXPECT_FALSE(fits(resampling({2, 25, {8, 8}, {16, 16}, true}, {})));   // many channels
+  EXPECT_FALSE(fits(resampling({2, 3, {8, 2}, {16, 5}, true}, {})));     // no whole vector
+  EXPECT_FALSE(fits(resampling({2, 3, {8, 200}, {8, 400}, true}, {})));  // much code
   EXPECT_TRUE(fits(resampling({2, 3, {8, 16}, {16, 32}, false}, {.backward = true})));
   EXPECT_FALSE(fits(resampling({2, 3, {8, 16}, {16, 48}, false}, {.backward = true})));  // many places
   EXPECT_FALSE(fits(resampling({2, 3, {8, 16}, {24, 32}, false}, {.backward = true})));  // many rows

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channel-first resampling whose results are picked from registers.
+// Resampling whose results are picked from registers, channel-last with few channels.
 #pragma once
 
 #include "kernels/jit/taps/picks.hpp"

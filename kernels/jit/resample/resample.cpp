@@ -111,8 +111,8 @@ const char* refuse_resample(const Problem& p, const Target&) {
 Result<Run> make_resample(const Problem& problem, const Target& target) {
   if (fits_adaptive_average(problem, target)) return make_pool_backward(problem, target);
   if (const auto gradient = as_pool_backward(problem, target)) return make_pool_backward(*gradient, target);
-  if (ResampleLinear::fits(problem, target.isa)) return run_of<ResampleLinear>(problem, target);
   if (PickedResample::fits(problem, target.isa)) return run_of<PickedResample>(problem, target);
+  if (ResampleLinear::fits(problem, target.isa)) return run_of<ResampleLinear>(problem, target);
   if (ResampleDirect::fits(problem)) return run_of<ResampleDirect>(problem, target);
   if (ResampleShrink::fits(problem, target.isa)) return run_of<ResampleShrink>(problem, target);
   return run_of<Resample>(problem, target);

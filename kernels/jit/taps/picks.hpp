@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channel-first results that take few places along each axis (interpolation to about as many places or more, its
-// gradients to about half as many, poolings of few cells): picked from registers, row after row.
+// Results that take few places along each axis (interpolation to about as many places or more, its gradients to about
+// half as many, poolings of few cells): picked from registers, row after row. Channel-first, or channel-last with so few
+// channels that those of a place fill no vector.
 #pragma once
 
 #include <array>
@@ -15,8 +16,10 @@ namespace partita::jit {
 
 class PickedResults {
  public:
-  /// For a problem with an empty front that is channel-first, its source and outputs of types with generated
-  /// conversions; `walk` says what each result takes.
+  static constexpr int64_t kFewChannels = 24;  ///< channel-last, at the most
+
+  /// For a problem with an empty front, its source and outputs of types with generated conversions; `walk` says what
+  /// each result takes, channel-last with the channels in its rows.
   static bool fits(const Problem& p, const PlaneWalk& walk, Isa isa);
 
   /// Results are sums, or maxima of what has weight 1. Throws Xbyak::Error where there is no memory for code.

@@ -18,6 +18,11 @@ PlaneAxes plane_axes(const Problem& p) {
   return {channel_axis(p.attrs, rank), axis(3), axis(2), axis(1)};
 }
 
+PlaneWalk with_channels_in_rows(PlaneWalk walk) {
+  walk.x = joined_map(walk.x, identity_map(walk.channels));
+  return walk;
+}
+
 int WalkedTensor::row_step(const PlaneWalk& walk, int64_t extent) const {
   const bool one_channel = walk.channels == 1, one_place = extent == 1;
   if ((one_channel || c == each) && (one_place || x == walk.channels * each)) return 1;

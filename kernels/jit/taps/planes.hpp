@@ -11,12 +11,15 @@ namespace partita::jit {
 /// Channel-last: a plane is an image. Channel-first: it is one channel of an image, without channels of its own; with
 /// one spatial axis the channels take the place of the missing y.
 struct PlaneWalk {
-  bool channel_last = false;
+  bool channel_last = false;  ///< so that x counts the places of a row, or their channels, too (with_channels_in_rows)
   int joined = 0;  ///< channel-first: so many axes before x are joined with it (1: y, 2: z too); channels are y then
   int64_t outer = 1, inner = 1;  ///< planes
   int64_t channels = 1;
   AxisMap z, y, x;  ///< from the places read to the places made
 };
+
+/// Channel-last: rows of places and channels as one axis x.
+PlaneWalk with_channels_in_rows(PlaneWalk walk);
 
 /// A tensor in a walk: byte distances; `each` is the size of an element.
 struct WalkedTensor {

@@ -45,6 +45,9 @@ std::optional<PlaneWalk> picked_walk(const Problem& problem, const PoolGeometry&
   const double divisor = g.maximum ? 1 : g.divisor_of(counted);
   const auto z = axis_map(g, 0, alike[0], divisor), y = axis_map(g, 1, alike[1], 1), x = axis_map(g, 2, alike[2], 1);
   if (!z || !y || !x) return {};
+  if (g.channel_last)
+    return with_channels_in_rows(
+        {.channel_last = true, .outer = g.batch, .channels = g.channels, .z = *z, .y = *y, .x = *x});
   PlaneWalk walk{.outer = g.batch, .inner = g.channels, .z = *z, .y = *y, .x = *x};
   if (problem.out[0].dims.size() == 3) {  // the channels take the place of y
     walk.inner = 1;
@@ -57,7 +60,8 @@ std::optional<PlaneWalk> picked_walk(const Problem& problem, const PoolGeometry&
 
 bool PickedPool::fits(const Problem& problem, Isa isa) {
   const ForwardPool p = forward_pool(problem);
-  if (p.g.channel_last || p.divides || !problem.front.empty()) return false;
+  if (p.divides || !problem.front.empty()) return false;
+  if (p.g.channel_last && p.g.channels > PickedResults::kFewChannels) return false;
   const std::optional<PlaneWalk> walk = picked_walk(problem, p.g);
   return walk && PickedResults::fits(problem, *walk, isa);
 }

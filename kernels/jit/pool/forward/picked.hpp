@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channel-first poolings of few cells along each axis: a resampling whose results are picked from registers.
+// Poolings of few cells along each axis, channel-last with few channels: a resampling whose results are picked from
+// registers.
 #pragma once
 
 #include "kernels/jit/taps/picks.hpp"
