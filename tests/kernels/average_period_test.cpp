@@ -43,7 +43,7 @@ PoolCase random_average(Random& random) {
           .channel_last = true,
           .dtype = random.pick({Dtype::f32, Dtype::bf16, Dtype::f16}),
           .batch = random.whole(1, 3),
-          .channels = random.pick<int64_t>({8, 16, 24, 32, 48, 64, 70, 128}),
+          .channels = random.pick<int64_t>({28, 32, 40, 48, 64, 70, 128}),
           .exclude_pad = random.coin()};
 }
 
@@ -97,7 +97,7 @@ TEST(average_period, large_results_have_the_bits_of_stores_through_the_caches) {
   expect_same_bits_of_seeds(8, [](Random& random, Dtype dtype, int64_t bytes) {
     PoolCase pool = random_average(random);
     pool.dtype = dtype;
-    pool.channels = random.pick<int64_t>({16, 32, 64, 96});
+    pool.channels = random.pick<int64_t>({32, 64, 96});
     pool.batch = 1;
     pool.batch = bytes / (pool_problem(pool).out[0].strides[0] * element_bytes(dtype)) + 2;
     Problem p = pool_problem(pool);
@@ -112,7 +112,7 @@ TEST(average_period, parts_of_large_results_have_the_bits_of_stores_through_the_
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Random random(seed);
     PoolCase pool = random_average(random);
-    pool.channels = random.pick<int64_t>({16, 32, 64, 96});
+    pool.channels = random.pick<int64_t>({32, 64, 96});
     Problem p = pool_problem(pool);
     if (random.coin()) add_and_store_twice(p);
     p.result_bytes = int64_t{1} << 40;

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "kernels/jit/pool/forward/picked.hpp"
+#include "kernels/jit/pool/picked.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"
 #include "tests/support/kernel_run.hpp"
@@ -20,13 +20,16 @@ using List = std::vector<int64_t>;
 
 struct Pooled {
   bool maximum = false;
+  bool gradient = false;  ///< of an average
   bool channel_last = false;
   int64_t batch = 2, channels = 3;
   Dtype dtype = Dtype::f32;
 };
 
 Problem pooled(const Pooled& kind, const Geometry& g) {
-  return pool_problem({.op = kind.maximum ? OpKind::MaxPool : OpKind::AvgPool,
+  return pool_problem({.op = kind.gradient  ? OpKind::AvgPoolBackward
+                             : kind.maximum ? OpKind::MaxPool
+                                            : OpKind::AvgPool,
                        .windows = g,
                        .channel_last = kind.channel_last,
                        .dtype = kind.dtype,
@@ -57,7 +60,9 @@ Problem random_pooling(Random& random) {
   for (int64_t axes = random.whole(1, 3), i = 0; i < axes; ++i)
     g.add(i + 1 == axes ? random_axis(random, windows(), 4)
                         : random_axis(random, random.whole(2, 6), i + 2 < axes ? 2 : 3));
-  const Pooled kind{.maximum = random.coin(),
+  const bool maximum = random.coin();
+  const Pooled kind{.maximum = maximum,
+                    .gradient = !maximum && channel_last && random.coin(),
                     .channel_last = channel_last,
                     .batch = random.whole(1, 2),
                     .channels = channels,
@@ -174,6 +179,12 @@ TEST(pool_picked, takes_windows_of_few_cells_channels_first_or_few) {
   EXPECT_TRUE(fits(halved, {.channel_last = true, .channels = 24}));
   EXPECT_FALSE(fits(halved, {.channel_last = true, .channels = 25})) << "many channels";
   EXPECT_FALSE(fits(square(axis(400, 2, 2)), {.channel_last = true})) << "much code";
+  EXPECT_TRUE(fits(square(axis(6, 3, 1, 1, 1)), {.gradient = true, .channel_last = true}));
+  EXPECT_FALSE(fits(square(axis(6, 2, 3)), {.gradient = true, .channel_last = true})) << "cells under no window";
+  EXPECT_FALSE(fits(halved, {.gradient = true})) << "channels first";
+  const PoolCase maximum{
+      .op = OpKind::MaxPoolBackward, .windows = square(axis(6, 2, 2)), .channel_last = true, .channels = 3};
+  EXPECT_FALSE(PickedPool::fits(pool_problem(maximum), Isa::avx512));
   Geometry volume = halved;
   volume.add(axis(16, 2, 2));
   EXPECT_TRUE(fits(volume)) << "four rows";

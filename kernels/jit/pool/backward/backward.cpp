@@ -17,6 +17,7 @@
 #include "kernels/jit/pool/backward/whole_plane.hpp"
 #include "kernels/jit/pool/backward/window.hpp"
 #include "kernels/jit/pool/folds.hpp"
+#include "kernels/jit/pool/picked.hpp"
 #include "kernels/jit/pool/turned.hpp"
 #include "kernels/jit/rows/global_maximum.hpp"
 #include "src/base/axes.hpp"
@@ -99,6 +100,7 @@ Result<Run> make_pool_backward(const Problem& problem, const Target& target) {
   if (global && WholePlanePool::fits(problem, target)) return run_of<WholePlanePool>(problem, target);
   if (global && !WindowPool::fits_halves(problem, target)) return make_global_maximum(problem, target);
   if (RepeatPool::fits(problem, target)) return run_of<RepeatPool>(problem, target);
+  if (PickedPool::fits(problem, target.isa)) return run_of<PickedPool>(problem, target);
   if (const auto group = turned_group(problem, target)) {
     Target one_thread = target;
     one_thread.threads = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Poolings of few cells along each axis, channel-last with few channels: a resampling whose results are picked from
-// registers.
+// Poolings of few cells along each axis, channel-last with few channels, and there averages' gradients, too: a
+// resampling whose results are picked from registers.
 #pragma once
 
 #include "kernels/jit/taps/picks.hpp"

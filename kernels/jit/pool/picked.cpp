@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/jit/pool/forward/picked.hpp"
+#include "kernels/jit/pool/picked.hpp"
 
 #include <array>
 #include <optional>
 #include <utility>
 
+#include "kernels/jit/pool/plan.hpp"
 #include "kernels/jit/pool/view.hpp"
 
 namespace partita::jit {
@@ -33,8 +34,11 @@ std::optional<AxisMap> axis_map(const PoolGeometry& g, int i, bool alike, double
   return AxisMap(g.src[i], std::move(begin), std::move(taps));
 }
 
+bool is_gradient(const Problem& problem) { return problem.op == OpKind::AvgPoolBackward; }
+
 /// What each result takes of the source, with the shares of an average: along z divided by what all windows count alike
-/// along any axis. Nothing where a result takes nothing.
+/// along any axis. A gradient's cell takes of each window over it the share that this takes of the cell. Nothing where
+/// a window takes nothing.
 std::optional<PlaneWalk> picked_walk(const Problem& problem, const PoolGeometry& g) {
   std::array<bool, 3> alike = {};
   int64_t counted = 1;
@@ -43,8 +47,10 @@ std::optional<PlaneWalk> picked_walk(const Problem& problem, const PoolGeometry&
     if (alike[static_cast<size_t>(i)]) counted *= g.counted(i, 0);
   }
   const double divisor = g.maximum ? 1 : g.divisor_of(counted);
-  const auto z = axis_map(g, 0, alike[0], divisor), y = axis_map(g, 1, alike[1], 1), x = axis_map(g, 2, alike[2], 1);
+  auto z = axis_map(g, 0, alike[0], divisor), y = axis_map(g, 1, alike[1], 1), x = axis_map(g, 2, alike[2], 1);
   if (!z || !y || !x) return {};
+  if (is_gradient(problem))
+    for (auto* map : {&z, &y, &x}) *map = (*map)->transposed();
   if (g.channel_last)
     return with_channels_in_rows(
         {.channel_last = true, .outer = g.batch, .channels = g.channels, .z = *z, .y = *y, .x = *x});
@@ -59,15 +65,21 @@ std::optional<PlaneWalk> picked_walk(const Problem& problem, const PoolGeometry&
 }  // namespace
 
 bool PickedPool::fits(const Problem& problem, Isa isa) {
-  const ForwardPool p = forward_pool(problem);
-  if (p.divides || !problem.front.empty()) return false;
-  if (p.g.channel_last && p.g.channels > PickedResults::kFewChannels) return false;
-  const std::optional<PlaneWalk> walk = picked_walk(problem, p.g);
+  if (problem.step != StepKind::pool_forward && !is_gradient(problem)) return false;
+  const PoolGeometry g = pool_plan_geometry(problem, {});
+  if (!problem.front.empty() || (g.channel_last && g.channels > PickedResults::kFewChannels)) return false;
+  if (is_gradient(problem)) {
+    // Channels first, sums of neighbours are faster where they are shared.
+    if (!g.channel_last || PoolPlan(problem).has_folds()) return false;
+  } else if (forward_pool(problem).divides) {
+    return false;
+  }
+  const std::optional<PlaneWalk> walk = picked_walk(problem, g);
   return walk && PickedResults::fits(problem, *walk, isa);
 }
 
 PickedPool::PickedPool(const Problem& problem, const Target& target)
-    : picks_(problem, *picked_walk(problem, forward_pool(problem).g),
+    : picks_(problem, *picked_walk(problem, pool_plan_geometry(problem, {})),
              problem.op == OpKind::MaxPool ? Fold::max : Fold::sum, target) {}
 
 }  // namespace partita::jit
