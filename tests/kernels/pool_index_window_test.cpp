@@ -75,7 +75,7 @@ Buffer random_source(const TensorDesc& desc, Random& random) {
   return source;
 }
 
-/// Two operands behind the maximum, one of them the same for all channels, and an additional result.
+/// Two operands behind the maximum, one of them the same for all channels, and an additional result; both are f32.
 void add_back(Problem& p, bool channel_last) {
   p.ports_in = 1;
   p.ports_out = 2;
@@ -86,7 +86,8 @@ void add_back(Problem& p, bool channel_last) {
   repeated.dims = p.out[0].dims;
   repeated.strides[channel_last ? one.size() - 1 : 1] = 0;
   p.in.push_back(repeated);
-  p.out.push_back(dense_desc(p.out[0].dtype, p.out[0].dims));
+  p.out[0] = dense_desc(Dtype::f32, p.out[0].dims);
+  p.out.push_back(p.out[0]);
   ExprBuilder back(p.back);
   back.store(0, back.mul(back.skeleton(), back.load(1)));
   back.store(2, back.select(back.gt(back.load(2), back.skeleton()), back.load(2), back.skeleton()));
@@ -127,7 +128,8 @@ TEST(pool_index_window, expressions_are_computed_in_the_same_step) {
     for (uint64_t seed = 1; seed <= 80; ++seed) {
       Random random(seed);
       const Sizes s = random_sizes(random);
-      const Problem plain = problem_of(Dtype::f32, Dtype::s64, random_windows(random, s.channel_last), s);
+      const Dtype dtype = random.pick({Dtype::f32, Dtype::bf16, Dtype::f16});
+      const Problem plain = problem_of(dtype, Dtype::s64, random_windows(random, s.channel_last), s);
       Problem p = plain;
       add_back(p, s.channel_last);
       SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));

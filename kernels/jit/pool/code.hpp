@@ -87,6 +87,11 @@ class PoolCode : protected Emitter {
   /// Of one of the group's vectors.
   void find_channel_winner(const Xbyak::Xmm& winner, const Group& group, int vector, const Taps& taps,
                            const PlaceTap& place);
+  /// Whether vectors `vector` and the next one are searched as one of 16-bit elements.
+  bool searched_in_halves(const Group& group, int vector) const;
+  /// find_winners for two such vectors, as if there were no NaN; Zmm(kBest) = the maxima, counted from zero. The zero
+  /// flag tells that there was none.
+  void search_halves(int winners, const Taps& taps, const PlaceTap& place);
   /// find_maximum for neighbours along x, from window `first` on; load_row_tap brings their taps. Where all of them are
   /// `inside_row` (all that their taps read, and what is loaded with it), any other such vector may be meant.
   void find_row_maximum(const Xbyak::Xmm& winner, const Taps& rows, int64_t first, const LoadTap& load_tap,
@@ -168,8 +173,6 @@ class PoolCode : protected Emitter {
                          const std::function<void()>& tables);
   /// Two neighbours a lane, from the tap of the windows from `first` on.
   void load_pairs(const Xbyak::Xmm& pairs, size_t stream, int64_t displacement, int64_t tap, int64_t first, bool ahead);
-  bool searched_in_halves(const Group& group, int vector) const;
-  void search_halves(int winners, const Taps& taps, const PlaceTap& place);
   /// What a search takes the taps for: numbers, or numbers and NaN.
   enum class Taken : uint8_t { numbers, any };
   void search(const Xbyak::Xmm& winner, const Taps& taps, bool started, Taken taken, const LoadTap& load_tap,

@@ -93,7 +93,6 @@ void PoolCode::compete(const Xmm& best, const Xmm& winner, const Xmm& value, con
   vmovdqa32(winner | k1, number);
 }
 
-/// Whether vectors `vector` and the next one are searched as one of 16-bit elements.
 bool PoolCode::searched_in_halves(const Group& group, int vector) const {
   const PoolOperand& source = p_.in[0];
   return wide() && (source.dtype == Dtype::bf16 || source.dtype == Dtype::f16) && source.c != 0 &&
@@ -143,7 +142,6 @@ void PoolCode::find_positive(const Xbyak::Opmask& positive, const Zmm& elements,
   vpcmpuw(positive, elements, infinity, kBelow);
 }
 
-/// The zero flag tells that there was no NaN.
 void PoolCode::search_halves(int winners, const Taps& taps, const PlaceTap& place) {
   const Zmm best(kBest), tap(kTap), least(kRowBest), winner(winners), further(winners + 1);
   vmovdqu16(further, words(0x8000));

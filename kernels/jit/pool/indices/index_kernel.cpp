@@ -33,6 +33,7 @@ IndexKernel::IndexKernel(Isa isa, const PoolPlan& plan, const Problem& problem, 
       stores_(stores),
       base_(pool_index(problem.attrs, pool_geometry(problem, problem.in[0].dims, problem.out[0].dims))),
       together_(along_x() ? 1 : 2),
+      stores_as_they_are_(p_.out.size() == 2 && jit::stores_alone(p_.back) && p_.out[0].dtype == p_.in[0].dtype),
       winners_(search_registers()) {
   fetch_by(Fetching::of_few_streams());
   add_streams();
@@ -92,24 +93,88 @@ void IndexKernel::emit_windows(Body& back) {
 
 /// Results of neighbouring vectors are stored one after the other, so that those of 16 bits make whole cache lines.
 void IndexKernel::emit_window(Body& back, const PoolGeometry::Taps& taps) {
-  const PoolOperand& source = p_.in[0];
-  const int each = element_bytes(source.dtype);
   emit_channel_groups(*this, p_.g.channels, together_, lanes(), [&](int vectors, int last) {
     const Group group{vectors, last, lanes()};
-    for (int v = 0; v < vectors; ++v) {
-      const auto load = [&](int64_t row, int64_t tap) {
-        const auto column = static_cast<int>((tap * p_.g.dilations[2] - p_.g.pads_begin[2]) * source.x);
-        mov(rdx, slot(static_cast<size_t>(row)));
-        const int behind = v * lanes() * each;
-        load_elements(vec(kTap), source, false, rdx + column + rcx * each + behind, group.count(v),
-                      source.begins_line(behind, lanes()) && new_tap(rows_[static_cast<size_t>(row)].y, tap));
-      };
-      find_maximum(vec(winners_ + v), {0, std::ssize(rows_), taps.begin, taps.end}, nullptr, load,
-                   [&](int64_t row, int64_t tap) { return names(row, tap); });
-      store_maxima(back, group, v, v);
+    for (int v = 0; v < vectors;) {
+      const bool halves = fits_halves(group, v);
+      halves ? emit_halves(back, group, v, taps) : emit_vector(back, group, v, taps);
+      v += halves ? 2 : 1;
     }
     for (int v = 0; v < vectors; ++v) store_indices(group, v);
   });
+}
+
+/// Vector `vector` of a tap; sets rdx.
+RegExp IndexKernel::place_of_tap(int64_t row, int64_t tap, int vector) {
+  const PoolOperand& source = p_.in[0];
+  const int each = element_bytes(source.dtype);
+  mov(rdx, slot(static_cast<size_t>(row)));
+  return rdx + static_cast<int>((tap * p_.g.dilations[2] - p_.g.pads_begin[2]) * source.x) + rcx * each +
+         vector * lanes() * each;
+}
+
+void IndexKernel::emit_vector(Body& back, const Group& group, int vector, const PoolGeometry::Taps& taps) {
+  const PoolOperand& source = p_.in[0];
+  const int behind = vector * lanes() * element_bytes(source.dtype);
+  const auto load = [&](int64_t row, int64_t tap) {
+    load_elements(vec(kTap), source, false, place_of_tap(row, tap, vector), group.count(vector),
+                  source.begins_line(behind, lanes()) && new_tap(rows_[static_cast<size_t>(row)].y, tap));
+  };
+  find_maximum(vec(winners_ + vector), {0, std::ssize(rows_), taps.begin, taps.end}, nullptr, load,
+               [&](int64_t row, int64_t tap) { return names(row, tap); });
+  store_maxima(back, group, vector, vector);
+}
+
+/// Names are looked up in a vector.
+bool IndexKernel::fits_halves(const Group& group, int vector) const {
+  return searched_in_halves(group, vector) && std::ssize(rows_) * p_.g.kernel[2] <= lanes();
+}
+
+/// This vector and the next one.
+void IndexKernel::emit_halves(Body& back, const Group& group, int vector, const PoolGeometry::Taps& taps) {
+  const Zmm best(kBest), moment(kTap), maxima(kRowBest);
+  Xbyak::Label any, done;
+  search_halves(winners_ + vector, {0, std::ssize(rows_), taps.begin, taps.end},
+                [&](int64_t row, int64_t tap) { return place_of_tap(row, tap, vector); });
+  jnz(any, T_NEAR);
+  for (int half = 0; half < 2; ++half) name_winner(vec(winners_ + vector + half));
+  vmovdqu16(moment, words(0x8000));
+  count_from_zero(best, moment);  // and back
+  if (stores_as_they_are_) {
+    stream_in_pieces(stores_.maxima < kCacheLine ? stores_.maxima : 0);
+    mov(rdx, slot(out_stream(0)));
+    store_words(best, place(p_.out[0], vector), 2 * lanes(), stores_.maxima > 0);
+  } else {
+    vmovdqa32(maxima, best);
+    for (int half = 0; half < 2; ++half) {
+      widen_words(best, maxima, half);
+      store_maxima(back, group, vector + half, vector + half);
+    }
+  }
+  jmp(done, T_NEAR);
+  L(any);
+  for (int half = 0; half < 2; ++half) emit_vector(back, group, vector + half, taps);
+  L(done);
+}
+
+/// From the tap's number.
+void IndexKernel::name_winner(const Xmm& winner) {
+  std::vector<int32_t> table(static_cast<size_t>(lanes()), 0);
+  for (int64_t row = 0; row < std::ssize(rows_); ++row)
+    for (int64_t tap = 0; tap < p_.g.kernel[2]; ++tap)
+      table[static_cast<size_t>(row * p_.g.kernel[2] + tap)] = names(row, tap)[0];
+  vpermd(Zmm(winner.getIdx()), Zmm(winner.getIdx()), pattern(table));
+  std::vector<int32_t> lanes_from_first;
+  for (int64_t l = 0; l < lanes(); ++l) lanes_from_first.push_back(static_cast<int32_t>(l * base_.channel));
+  if (base_.channel != 0) vpaddd(winner, winner, pattern(lanes_from_first));
+}
+
+void IndexKernel::widen_words(const Zmm& to, const Zmm& from, int half) {
+  const Ymm part(half == 0 ? from.getIdx() : to.getIdx());
+  if (half == 1) vextracti64x4(part, from, 1);
+  if (p_.in[0].dtype == Dtype::f16) return vcvtph2ps(to, part);
+  vpmovzxwd(to, part);
+  vpslld(to, to, 16);
 }
 
 void IndexKernel::emit_rows(Body& back) {

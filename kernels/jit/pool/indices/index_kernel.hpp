@@ -48,6 +48,12 @@ class IndexKernel : private PoolCode {
   void add_streams();
   void emit_windows(Body& back);
   void emit_window(Body& back, const PoolGeometry::Taps& taps);
+  void emit_vector(Body& back, const Group& group, int vector, const PoolGeometry::Taps& taps);
+  Xbyak::RegExp place_of_tap(int64_t row, int64_t tap, int vector);
+  bool fits_halves(const Group& group, int vector) const;
+  void emit_halves(Body& back, const Group& group, int vector, const PoolGeometry::Taps& taps);
+  void name_winner(const Xbyak::Xmm& winner);
+  void widen_words(const Xbyak::Zmm& to, const Xbyak::Zmm& from, int half);
   void emit_rows(Body& back);
   void emit_row(Body& back);
   void emit_row_vector(Body& back, int64_t vector);
@@ -66,7 +72,8 @@ class IndexKernel : private PoolCode {
   IndexStores stores_;
   PoolIndex base_;
   int together_;  // vectors of channels
-  int winners_;   // first register
+  bool stores_as_they_are_;
+  int winners_;  // first register
   std::optional<JoinedStores> joined_;
   void (*entry_)(const IndexCall*) = nullptr;
 };
