@@ -7,11 +7,12 @@
 #include "kernels/jit/code/expand.hpp"
 #include "kernels/jit/code/run_of.hpp"
 #include "kernels/jit/pool/backward/backward.hpp"
+#include "kernels/jit/pool/forward/forward.hpp"
+#include "kernels/jit/resample/as_pooling.hpp"
 #include "kernels/jit/resample/blocks.hpp"
 #include "kernels/jit/resample/direct.hpp"
 #include "kernels/jit/resample/linear.hpp"
 #include "kernels/jit/resample/picked.hpp"
-#include "kernels/jit/resample/repeated.hpp"
 #include "kernels/jit/resample/rows.hpp"
 #include "kernels/jit/resample/shrink.hpp"
 #include "kernels/thread_scratch.hpp"
@@ -111,6 +112,7 @@ const char* refuse_resample(const Problem& p, const Target&) {
 Result<Run> make_resample(const Problem& problem, const Target& target) {
   if (fits_adaptive_average(problem, target)) return make_pool_backward(problem, target);
   if (const auto gradient = as_pool_backward(problem, target)) return make_pool_backward(*gradient, target);
+  if (const auto average = as_pool_forward(problem, target)) return make_pool_forward(*average, target);
   if (PickedResample::fits(problem, target.isa)) return run_of<PickedResample>(problem, target);
   if (ResampleLinear::fits(problem, target.isa)) return run_of<ResampleLinear>(problem, target);
   if (ResampleDirect::fits(problem)) return run_of<ResampleDirect>(problem, target);

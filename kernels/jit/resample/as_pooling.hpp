@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources repeated by whole factors: nearest neighbours upwards, which is what an average's gradient does.
+// Interpolations that poolings do: sources repeated by whole factors (nearest neighbours upwards), which is an
+// average's gradient, and means of neighbours (linear to half the size).
 #pragma once
 
 #include <optional>
@@ -11,5 +12,8 @@ namespace partita::jit {
 /// The interpolation as the gradient of an average pooling whose windows are each source's results, divided by one;
 /// nothing where it is none, or generated code does not make that gradient.
 std::optional<Problem> as_pool_backward(const Problem& resample, const Target& target);
+/// The interpolation as an average pooling whose windows follow each other; nothing where it is none, or generated code
+/// does not make it.
+std::optional<Problem> as_pool_forward(const Problem& resample, const Target& target);
 
 }  // namespace partita::jit
