@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMaxOperands = 96;
 constexpr int64_t kLeastChannels = 16;    ///< a vector
-constexpr int64_t kElementsACall = 1024;  ///< on average, so that calls cost little
+constexpr int64_t kElementsACall = 160;  ///< on average, where a row takes several calls: prepared rows take two
 
 std::vector<int32_t> every_source(const AxisMap& map) {
   std::vector<int32_t> list(static_cast<size_t>(map.from()));
@@ -36,7 +36,7 @@ bool ResampleDirect::fits(const Problem& p) {
   if (walk.channels < kLeastChannels || taps > kMaxTaps) return false;
   AxisStep step;
   const auto calls = static_cast<int64_t>(x_stretches(walk, p.attrs, step).size());
-  if (calls * kElementsACall > walk.x.to() * walk.channels) return false;
+  if (calls > 1 && calls * kElementsACall > walk.x.to() * walk.channels) return false;
   // Where a source has a share in several results, it should be cheap to read.
   const bool cheap = p.front.empty() && p.in[static_cast<size_t>(front_port(p.step))].dtype == Dtype::f32;
   const auto reads_once = [](const AxisMap& axis) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 #include "kernels/jit/flat/exceeds_cache.hpp"
@@ -43,16 +44,22 @@ TapPool::TapPool(const Problem& problem, const Target& target)
       joined_(windows_join()),
       may_stream_(may_stream(p_, problem)) {
   const PoolGeometry& g = p_.g;
-  for (const WindowStretch& z : window_stretches(g, 0))
-    for (const WindowStretch& y : window_stretches(g, 1)) {
-      const RowKind row{count(z.taps) * count(y.taps), z.counted * y.counted};
-      for (size_t s = 0; s < stretches_.size(); ++s) {
-        const auto [made, is_new] = kernels_.try_emplace({row, s});
-        if (!is_new) continue;
-        made->second.plain = make(target.isa, row, stretches_[s], false);
-        if (may_stream_) made->second.streaming = make(target.isa, row, stretches_[s], true);
+  for (int64_t y = 0; y < g.dst[1]; ++y) y_taps_.push_back(g.taps(1, y));
+  std::map<RowKind, size_t> first_kernels;
+  for (int64_t z = 0; z < g.dst[0]; ++z) {
+    z_taps_.push_back(g.taps(0, z));
+    for (int64_t y = 0; y < g.dst[1]; ++y) {
+      const RowKind row{count(z_taps_.back()) * count(y_taps_[static_cast<size_t>(y)]),
+                        g.counted(0, z) * g.counted(1, y)};
+      const auto [known, is_new] = first_kernels.try_emplace(row, kernels_.size());
+      kernel_of_.push_back(known->second);
+      for (size_t s = 0; s < stretches_.size() && is_new; ++s) {
+        Kernels& made = kernels_.emplace_back();
+        made.plain = make(target.isa, row, stretches_[s], false);
+        if (may_stream_) made.streaming = make(target.isa, row, stretches_[s], true);
       }
     }
+  }
 }
 
 /// Windows follow each other in all operands as their cells do.
@@ -140,13 +147,13 @@ Status TapPool::operator()(const RunArgs& args) const {
 /// A row of windows.
 void TapPool::run(const RunArgs& args, int64_t n, int64_t z, int64_t y, bool streaming) const {
   const PoolGeometry& g = p_.g;
-  const PoolGeometry::Taps tz = g.taps(0, z), ty = g.taps(1, y);
+  const PoolGeometry::Taps tz = z_taps_[static_cast<size_t>(z)], ty = y_taps_[static_cast<size_t>(y)];
   std::array<const void*, kMaxOperands> in;
   std::array<void*, kMaxOperands> out;
-  const RowKind row{count(tz) * count(ty), g.counted(0, z) * g.counted(1, y)};
+  const size_t first_kernel = kernel_of_[static_cast<size_t>(z * g.dst[1] + y)];
   for (size_t s = 0; s < stretches_.size(); ++s) {
     const WindowStretch& stretch = stretches_[s];
-    const Kernels& made = kernels_.at({row, s});
+    const Kernels& made = kernels_[first_kernel + s];
     const Kernel& kernel = streaming ? made.streaming : made.plain;
     // A stencil knows how far the taps of a row are from the first one.
     const int64_t taps_end = kernel.taps ? stretch.taps.end : stretch.taps.begin + 1;

@@ -2,7 +2,6 @@
 // Generated forward poolings, channel-last, with few taps: every tap is an operand, nothing lies in scratch memory.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -49,7 +48,10 @@ class TapPool {
   ForwardPool p_;
   std::vector<WindowStretch> stretches_;
   bool joined_, may_stream_;
-  std::map<std::pair<RowKind, size_t>, Kernels> kernels_;  ///< by kind of row and number of the stretch
+  std::vector<Kernels> kernels_;  ///< kind of row by kind of row, of each stretch
+  /// Windows along an axis.
+  std::vector<PoolGeometry::Taps> z_taps_, y_taps_;
+  std::vector<size_t> kernel_of_;  ///< each row of windows of an image: the first one
 };
 
 }  // namespace partita::jit
