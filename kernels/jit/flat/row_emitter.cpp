@@ -18,7 +18,11 @@ using Xbyak::RegExp;
 using Xbyak::Xmm;
 
 constexpr size_t kMostTogether = 96;  ///< operations: the code is written once for each row
-constexpr int64_t kShortRow = 12;     ///< vectors: longer rows are folded at less cost than they are read
+constexpr int64_t kShortRow = 12;     ///< vectors: longer rows are folded one by one
+/// Of a long row that are folded by themselves, because each fold waits for the one before it; operations of a vector
+/// beyond which that does not matter.
+constexpr int kRowParts = 4;
+constexpr size_t kFewOperations = 8;
 
 }  // namespace
 
@@ -35,8 +39,9 @@ int RowEmitter::begin_rows(const RowShape& shape, size_t operations, int first_s
   for (size_t k = 0; k < shape.out.size(); ++k) folds += folds_row(k) ? 1 : 0;
   PT_ASSERT(folds <= kMaxRowFolds);
   rows_together_ = some_rows && operations <= kMostTogether ? rows_together(folds) : 1;
+  row_parts_ = some_rows && rows_together_ == 1 ? row_parts(folds, operations) : 1;
   for (size_t k = 0; k < shape.out.size(); ++k)
-    if (folds_row(k)) accumulators_[k] = registers -= rows_together_;
+    if (folds_row(k)) accumulators_[k] = registers -= rows_together_ * row_parts_;
   held_ = some_rows && folds == 0 ? held_vectors(operations) : 0;
   for (size_t k = 0; k < shape.out.size(); ++k)
     if (held_ > 0 && sums_up(k)) accumulators_[k] = registers -= held_;
@@ -91,6 +96,12 @@ int RowEmitter::rows_together(int folds) const {
   return kFoldedRows;
 }
 
+int RowEmitter::row_parts(int folds, size_t operations) const {
+  const bool fits = folds > 0 && folds * kRowParts <= value_registers() / 3 && operations <= kFewOperations;
+  const bool is_long = shape_.length > kShortRow * lanes();
+  return fits && is_long && shape_.vectors == 1 && !shape_.joined ? kRowParts : 1;
+}
+
 /// Vectors of the rows that are added to one row, where they fit into registers.
 int RowEmitter::held_vectors(size_t operations) const {
   size_t outputs = 0;
@@ -129,6 +140,9 @@ void RowEmitter::emit_row(Body& body) {
   emit_elements(body);
   for (size_t k = 0; k < shape_.out.size(); ++k) {
     if (!folds_row(k)) continue;
+    for (int part = row_parts_ / 2; part > 0; part /= 2)
+      for (int i = 0; i < part; ++i)
+        fold_into(vec(accumulators_[k] + i), vec(accumulators_[k] + part + i), shape_.out[k].fold, lanes());
     fold_lanes_to_memory(accumulator(k), shape_.out[k].fold, address(shape_.in.size() + k));
   }
 }
@@ -137,8 +151,11 @@ void RowEmitter::emit_elements(Body& body) {
   const int step = lanes() * shape_.vectors;
   const int64_t whole = shape_.length / step * step;
   const int rest = static_cast<int>(shape_.length - whole);
-  for (size_t k = 0; k < shape_.out.size(); ++k)
-    if (folds_row(k)) broadcast_bits(accumulator(k), std::bit_cast<int32_t>(identity_of(shape_.out[k].fold)));
+  for (size_t k = 0; k < shape_.out.size(); ++k) {
+    if (!folds_row(k)) continue;
+    broadcast_bits(accumulator(k), std::bit_cast<int32_t>(identity_of(shape_.out[k].fold)));
+    for (int part = 1; part < row_parts_; ++part) vmovaps(vec(accumulators_[k] + part), accumulator(k));
+  }
   xor_(ecx, ecx);
   body.emit_row_values(hooks_for(lanes()));
   if (held_ > 0) {
@@ -174,6 +191,7 @@ void RowEmitter::emit_elements(Body& body) {
 /// Of one pass of the loop: where finding the line that is fetched takes time, it is done once a line, not once for
 /// each of the vectors that a line has.
 int RowEmitter::vectors_together() const {
+  if (row_parts_ > 1) return row_parts_;
   const bool narrow = std::ranges::any_of(shape_.in, [&](const RowOperand& o) {
     return o.fetching.how == Fetching::How::in_turns && lanes() * bits_of(o.dtype) / 8 < kCacheLine;
   });

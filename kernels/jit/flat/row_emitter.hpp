@@ -101,7 +101,7 @@ class RowEmitter : protected Emitter {
   int lanes_of(int vector) const;
   bool folds_row(size_t output) const;
   bool sums_up(size_t output) const;
-  Xbyak::Xmm accumulator(size_t output) const { return vec(accumulators_[output] + turn_); }
+  Xbyak::Xmm accumulator(size_t output) const { return vec(accumulators_[output] + turn_ + passed_ % row_parts_); }
   /// Once, behind all code: from here on it can be called.
   void finish_rows() { entry_ = reinterpret_cast<void (*)(const RowCall*)>(reinterpret_cast<uintptr_t>(finish())); }
   /// A row.
@@ -115,12 +115,14 @@ class RowEmitter : protected Emitter {
   std::vector<int> accumulators_;       // first register of each output that folds into registers; -1: none
   std::optional<JoinedStores> joined_;  // of results that are joined
   int rows_together_ = 1;               // registers of each: of rows whose numbers are folded at once
+  int row_parts_ = 1;                   // the same: of a long row, whose vectors are folded in turns
   int held_ = 0;    // registers of each: vectors of the row that all rows are added to; 0: it is in memory
   int turn_ = 0;    // the row or vector of those that is emitted
   int passed_ = 0;  // vectors of this pass of the loop before the one that is emitted
 
  private:
   int rows_together(int folds) const;
+  int row_parts(int folds, size_t operations) const;
   int held_vectors(size_t operations) const;
   int vectors_together() const;
   Xbyak::RegExp elements(size_t k);
