@@ -33,6 +33,9 @@ bool moves_on(LaneOp op) {
 
 Xbyak::Xmm four_lanes(const Xbyak::Xmm& v) { return Xbyak::Xmm(v.getIdx()); }
 
+/// AVX-512: comparing again for a select takes less than moving a mask from a vector register.
+constexpr int kCompared = 3;
+
 }  // namespace
 
 /// What is where at one point of the walk.
@@ -64,7 +67,8 @@ struct Body::State {
 
 Body::Body(Emitter& emitter, const Lanes& lanes, const BodyRoom& room, const std::function<bool(int)>& repeats)
     : e_(emitter),
-      code_(conditions_beside_selects(lanes.in_order ? lanes : loads_first(lanes)).code),
+      code_(
+          conditions_beside_selects(lanes.in_order ? lanes : loads_first(lanes), emitter.wide() ? kCompared : 1).code),
       first_(room.first),
       room_end_(room.end),
       end_(room.end),

@@ -82,10 +82,10 @@ bool compares(LaneOp op) {
 
 namespace {
 
-/// The operations in another order, in which they still read earlier ones; what is left out nobody reads.
+/// The operations in another order, in which they still read earlier ones; what is left out nobody reads. What is made
+/// more than once is read where it was made last.
 Lanes in_order_of(const Lanes& lanes, const std::vector<size_t>& order) {
   std::vector<uint16_t> place(lanes.code.size());
-  for (size_t k = 0; k < order.size(); ++k) place[order[k]] = static_cast<uint16_t>(k);
   Lanes sorted;
   sorted.in_order = lanes.in_order;
   for (size_t i : order) {
@@ -93,6 +93,7 @@ Lanes in_order_of(const Lanes& lanes, const std::vector<size_t>& order) {
     lane.a = place[lane.a];
     lane.b = place[lane.b];
     lane.c = place[lane.c];
+    place[i] = static_cast<uint16_t>(sorted.code.size());
     sorted.code.push_back(lane);
   }
   if (!order.empty()) sorted.result = place[lanes.result];
@@ -139,7 +140,7 @@ Lanes by_level(const Lanes& lanes) {
   return in_order_of(lanes, order);
 }
 
-Lanes conditions_beside_selects(const Lanes& lanes) {
+Lanes conditions_beside_selects(const Lanes& lanes, int most_selects) {
   const std::vector<Lane>& code = lanes.code;
   std::vector<int> uses(code.size(), 0), conditions(code.size(), 0);
   const auto is_dead = [&](size_t i) { return code[i].op != LaneOp::store && uses[i] == 0; };
@@ -150,7 +151,9 @@ Lanes conditions_beside_selects(const Lanes& lanes) {
     for (int k = 0; k < lane_operands(lane.op); ++k) ++uses[read[static_cast<size_t>(k)]];
     if (lane.op == LaneOp::select) ++conditions[lane.a];
   }
-  const auto moves = [&](size_t i) { return compares(code[i].op) && uses[i] == 1 && conditions[i] == 1; };
+  const auto moves = [&](size_t i) {
+    return compares(code[i].op) && uses[i] == conditions[i] && uses[i] <= most_selects;
+  };
   std::vector<size_t> order;
   for (size_t i = 0; i < code.size(); ++i) {
     if (moves(i) || is_dead(i)) continue;

@@ -98,9 +98,9 @@ Lanes by_level(const Lanes& lanes);
 /// The same with stores that stand before a load behind the last load.
 Lanes loads_first(const Lanes& lanes);
 
-/// The same, without what no store needs, with each comparison that one select alone reads, as its condition, right
-/// before that.
-Lanes conditions_beside_selects(const Lanes& lanes);
+/// The same, without what no store needs, with each comparison that selects alone read, as their condition, and no more
+/// than so many of them, right before each.
+Lanes conditions_beside_selects(const Lanes& lanes, int most_selects);
 
 /// Makes a mask of two values.
 bool compares(LaneOp op);
