@@ -210,7 +210,12 @@ class LayerNormBackward {
         }
         const RowView& to = gradient_out_[which];
         std::byte* out = static_cast<std::byte*>(args.out[which + 1]) + to.offset;
-        for (int64_t i = 0; i < count; ++i) store_from_double(out, to.dtype, first + i, total[static_cast<size_t>(i)]);
+        if (to.dtype == Dtype::f32)  // the usual type, in vectors
+          std::transform(total.begin(), total.begin() + count, reinterpret_cast<float*>(out) + first,
+                         [](double sum) { return static_cast<float>(sum); });
+        else
+          for (int64_t i = 0; i < count; ++i)
+            store_from_double(out, to.dtype, first + i, total[static_cast<size_t>(i)]);
       }
     });
   }
