@@ -102,8 +102,7 @@ void FoldPlan::finish(void* scratch, const RunArgs& args) const {
     parallel_for(o.count, copies_, [&](int64_t begin, int64_t end) {
       for (int64_t copy = 1; copy < copies_; ++copy)
         fold_numbers(o.how, results + begin, results + copy * size_ + begin, end - begin);
-#pragma omp simd
-      for (int64_t i = begin; i < end; ++i) out[i] = static_cast<float>(results[i]);
+      round_numbers(out + begin, results + begin, end - begin);
     });
   }
 }

@@ -32,6 +32,11 @@ void fold_numbers(Fold how, double* to, const T* from, int64_t n) {
   }
 }
 
+inline void round_numbers(float* to, const double* from, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(from[i]);
+}
+
 /// Work is split along one axis of the rows. Where each fold keeps that axis, tasks fill different places of one copy
 /// of the results; otherwise each task has a copy. Copies hold doubles, in scratch memory; `finish` joins them in
 /// order. How many tasks there are, the loop's size alone says (small ones have one), never the number of threads.

@@ -192,6 +192,8 @@ class FoldLoop {
     const TensorDesc& desc = part.flat.out[output.port];
     const FoldWalk& walk = part.walks[f];
     const int64_t n = walk.row_places != 0 ? rows : 1;
+    if (walk.row_places == walk.places_of_row && desc.strides[part.axis] == walk.places_of_row)
+      return fold_numbers(output.how, results, sums, n * walk.places_of_row);
     for (int64_t r = 0; r < n; ++r)
       fold_numbers(output.how, results + r * desc.strides[part.axis], sums + r * walk.row_places, walk.places_of_row);
   }

@@ -11,6 +11,7 @@
 #include "kernels/jit/rows/norm.hpp"
 #include "kernels/jit/rows/norm_parts.hpp"
 #include "kernels/jit/rows/whole_rows.hpp"
+#include "kernels/loop/fold_plan.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/round.hpp"
@@ -206,13 +207,12 @@ class LayerNormBackward {
         std::array<double, kPiece> total{};
         for (int64_t g = 0; g < groups_; ++g) {
           const auto* from = reinterpret_cast<const float*>(sums + group_offset(g) + which * group_bytes()) + first;
-          for (int64_t i = 0; i < count; ++i) total[static_cast<size_t>(i)] += static_cast<double>(from[i]);
+          fold_numbers(Fold::sum, total.data(), from, count);
         }
         const RowView& to = gradient_out_[which];
         std::byte* out = static_cast<std::byte*>(args.out[which + 1]) + to.offset;
-        if (to.dtype == Dtype::f32)  // the usual type, in vectors
-          std::transform(total.begin(), total.begin() + count, reinterpret_cast<float*>(out) + first,
-                         [](double sum) { return static_cast<float>(sum); });
+        if (to.dtype == Dtype::f32)
+          round_numbers(reinterpret_cast<float*>(out) + first, total.data(), count);
         else
           for (int64_t i = 0; i < count; ++i)
             store_from_double(out, to.dtype, first + i, total[static_cast<size_t>(i)]);
