@@ -29,12 +29,12 @@ awk '
     room["flat"]     = "code|flat"
     room["rows"]     = "code|flat|rows"
     room["taps"]     = "code|flat|taps"
-    room["pool"]     = "code|flat|pool/[a-z_]+[.]"   # what all kinds of poolings share
+    room["pool"]     = "code|flat|taps|pool/[a-z_]+[.]"   # what all kinds of poolings share
     room["average"]  = room["pool"] "|pool/average"
     room["backward"] = room["average"] "|pool/backward|rows"
     room["indices"]  = room["backward"] "|pool/indices"
-    room["forward"]  = room["average"] "|taps|pool/(forward|indices)"
-    room["resample"] = "code|flat|taps|pool/backward|resample"
+    room["forward"]  = room["average"] "|pool/(forward|indices)"
+    room["resample"] = "code|flat|taps|pool/(backward|forward)|resample"
 
     # foreign headers: who may include them
     door["oneDNN"] = "^(kernels/onednn/|src/compat/dnnl_graph/)"
