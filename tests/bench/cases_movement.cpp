@@ -58,11 +58,12 @@ Case gate_gradient() {
           }};
 }
 
-Case resize(const char* name, const char* mode, algorithm how) {
+Case resize(const char* name, const Dims& from, const Dims& to, const char* mode, algorithm how) {
   return {"resizing", name, kBothOrders,
           [=](Net& n) {
-            n.output(n.op(OpKind::Interpolate, {n.input(kBlock)}, scaled(kBlock, 2),
-                          {{Attr::mode, std::string(mode)}, {Attr::scales, std::vector<float>{2, 2}}}));
+            const auto factor = [&](int axis) { return static_cast<float>(to[axis]) / static_cast<float>(from[axis]); };
+            n.output(n.op(OpKind::Interpolate, {n.input(from)}, to,
+                          {{Attr::mode, std::string(mode)}, {Attr::scales, std::vector<float>{factor(2), factor(3)}}}));
           },
           [=](Chain& c) { c.resample(how, c.in(0), c.out(0)); }};
 }
@@ -103,12 +104,15 @@ std::vector<Case> movement_cases() {
       pool_forward("max 2x2 (VGG-16)", {16, 64, 224, 224}, kHalf, OpKind::MaxPool),
       pool_forward("avg 2x2 (DenseNet-121 transition)", kBlock, kHalf, OpKind::AvgPool),
       pool_forward("avg 3x3 s1 p1 (Inception-v3)", {32, 288, 35, 35}, kSame, OpKind::AvgPool),
+      pool_forward("max 2x2 (LeNet-5)", {4096, 6, 28, 28}, kHalf, OpKind::MaxPool),
       reduce_rows("ReduceSum, last axis", OpKind::ReduceSum, algorithm::reduction_sum),
       reduce_rows("ReduceMax, last axis", OpKind::ReduceMax, algorithm::reduction_max),
       reduce_columns("ReduceSum, first axes (bias gradient)", OpKind::ReduceSum, algorithm::reduction_sum),
       gate_gradient(),
-      resize("nearest 2x", "nearest", algorithm::resampling_nearest),
-      resize("bilinear 2x", "bilinear", algorithm::resampling_linear),
+      resize("nearest 2x", kBlock, scaled(kBlock, 2), "nearest", algorithm::resampling_nearest),
+      resize("bilinear 2x", kBlock, scaled(kBlock, 2), "bilinear", algorithm::resampling_linear),
+      resize("bilinear 256x256 > 224x224 (RGB images)", {64, 3, 256, 256}, {64, 3, 224, 224}, "bilinear",
+             algorithm::resampling_linear),
       resize_backward("nearest 2x backward", "nearest", algorithm::resampling_nearest),
       resize_backward("bilinear 2x backward", "bilinear", algorithm::resampling_linear),
       transpose("NCHW to NHWC", kImages, {0, 2, 3, 1}),

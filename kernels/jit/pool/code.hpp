@@ -145,6 +145,8 @@ class PoolCode : protected Emitter {
   /// counted_infinity().
   void find_positive(const Xbyak::Opmask& positive, const Xbyak::Zmm& elements, const Xbyak::Operand& minus_one,
                      const Xbyak::Operand& infinity);
+  /// to = the lower or the upper half of a vector of the source's 16-bit elements as f32.
+  void widen_words(const Xbyak::Zmm& to, const Xbyak::Zmm& from, int half);
   /// Loads elements [begin, end) of a vector at `at`, zeros around them.
   void load_words(const Xbyak::Zmm& to, const Xbyak::RegExp& at, int begin, int end);
 

@@ -142,6 +142,14 @@ void PoolCode::find_positive(const Xbyak::Opmask& positive, const Zmm& elements,
   vpcmpuw(positive, elements, infinity, kBelow);
 }
 
+void PoolCode::widen_words(const Zmm& to, const Zmm& from, int half) {
+  const Ymm part(half == 0 ? from.getIdx() : to.getIdx());
+  if (half == 1) vextracti64x4(part, from, 1);
+  if (p_.in[0].dtype == Dtype::f16) return vcvtph2ps(to, part);
+  vpmovzxwd(to, part);
+  vpslld(to, to, 16);
+}
+
 void PoolCode::search_halves(int winners, const Taps& taps, const PlaceTap& place) {
   const Zmm best(kBest), tap(kTap), least(kRowBest), winner(winners), further(winners + 1);
   vmovdqu16(further, words(0x8000));

@@ -262,15 +262,6 @@ void WindowHalvesKernel::add_folds_along_x(int count) {
   fold_to_slot(kLargest, Fold::sum, fold_slot(), lanes());
 }
 
-/// Half of the elements as f32.
-void WindowHalvesKernel::widen_words(const Zmm& to, const Zmm& from, int half) {
-  const Xbyak::Ymm part(half == 0 ? from.getIdx() : kNumber.getIdx());
-  if (half == 1) vextracti64x4(part, from, 1);
-  if (p_.in[0].dtype == Dtype::f16) return vcvtph2ps(to, part);
-  vpmovzxwd(to, part);
-  vpslld(to, to, 16);
-}
-
 /// From rdx on, which holds the row's place.
 RegExp WindowHalvesKernel::cells_at(const PoolOperand& o, int64_t cell) const {
   return along_x_ ? rdx + r9 * 2 + static_cast<int>(cell * kWords * 2) : rdx + rcx * 2 + static_cast<int>(cell * o.x);

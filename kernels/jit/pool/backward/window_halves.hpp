@@ -52,7 +52,6 @@ class WindowHalvesKernel : private PoolCode {
   void add_folds_along_x(int count);
   /// Of the result that is folded, from rdx on.
   Xbyak::RegExp fold_slot();
-  void widen_words(const Xbyak::Zmm& to, const Xbyak::Zmm& from, int half);
   Xbyak::RegExp cells_at(const PoolOperand& o, int64_t cell) const;
   int cells_of(int count, int64_t cell) const;
   /// What the windows' winners got, of each vector of cells along x.

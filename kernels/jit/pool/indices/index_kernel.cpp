@@ -169,14 +169,6 @@ void IndexKernel::name_winner(const Xmm& winner) {
   if (base_.channel != 0) vpaddd(winner, winner, pattern(lanes_from_first));
 }
 
-void IndexKernel::widen_words(const Zmm& to, const Zmm& from, int half) {
-  const Ymm part(half == 0 ? from.getIdx() : to.getIdx());
-  if (half == 1) vextracti64x4(part, from, 1);
-  if (p_.in[0].dtype == Dtype::f16) return vcvtph2ps(to, part);
-  vpmovzxwd(to, part);
-  vpslld(to, to, 16);
-}
-
 void IndexKernel::emit_rows(Body& back) {
   Xbyak::Label row;
   mov(r8, ptr[rdi + offsetof(IndexCall, rows)]);

@@ -53,7 +53,6 @@ class IndexKernel : private PoolCode {
   bool fits_halves(const Group& group, int vector) const;
   void emit_halves(Body& back, const Group& group, int vector, const PoolGeometry::Taps& taps);
   void name_winner(const Xbyak::Xmm& winner);
-  void widen_words(const Xbyak::Zmm& to, const Xbyak::Zmm& from, int half);
   void emit_rows(Body& back);
   void emit_row(Body& back);
   void emit_row_vector(Body& back, int64_t vector);
