@@ -81,7 +81,8 @@ class LayerNormBackward {
     const bool share_rows = groups_ < plan_.threads && plan_.tiling.blocks > 1;
     const auto part = [&](int64_t begin, int64_t end, int number) {
       std::byte* scratch = parts().share(args.scratch, number);
-      for (int64_t g = begin; g < end; ++g) run_group(args, scratch, sums + group_offset(g), g);
+      for (int64_t g = begin; g < end; ++g)  // without gradients of gamma and beta there may be no memory at all
+        run_group(args, scratch, gradients_ ? sums + group_offset(g) : nullptr, g);
     };
     if (share_rows)
       part(0, groups_, 0);
