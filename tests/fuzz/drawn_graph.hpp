@@ -11,7 +11,7 @@
 namespace partita::test {
 
 /// Nothing where what was drawn is no graph, which is rare.
-inline std::optional<graph> finalized(const std::vector<op>& ops) {
+inline std::optional<graph> drawn_graph(const std::vector<op>& ops) {
   graph g;
   for (const op& o : ops)
     if (!g.add_op(o).ok()) return {};

@@ -13,13 +13,13 @@ namespace {
 /// Products are rounded otherwise where they are fused (docs/numerics.md), so samples of patterns are measured by the
 /// references.
 void check_sample(Random& random) {
-  const auto g = finalized(sample(random.one_of(sampled_patterns()), random));
+  const auto g = drawn_graph(sample(random.one_of(sampled_patterns()), random));
   if (g) stop_unless_empty(run_difference(*g, random.seed(), Against::references));
 }
 
 void check_graph(Random& random) {
   const RandomGraph sketch = random_graph(random, static_cast<int>(random.whole(2, 14)));
-  const auto g = finalized(sketch.ops);
+  const auto g = drawn_graph(sketch.ops);
   if (!g) return;
   expect_fusion_keeps_bits(*g, sketch.kept, random.seed());
   stop_unless_empty(run_difference(*g, random.seed(), Against::single_ops));

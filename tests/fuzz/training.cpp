@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   prepare_target();
   Random random(std::span(data, size));
   const RandomGraph sketch = random_training_graph(random, static_cast<int>(random.whole(1, 14)));
-  const auto g = finalized(sketch.ops);
+  const auto g = drawn_graph(sketch.ops);
   if (!g) return 0;
   expect_fusion_keeps_bits(*g, sketch.kept, random.seed());
   stop_unless_empty(run_difference(*g, random.seed(), Against::references));

@@ -13,14 +13,9 @@ TEST(random_graphs, of_training_operators_compute_what_the_references_do) {
   for (uint64_t seed = 1; seed <= 150; ++seed) {
     SCOPED_TRACE(str("seed ", seed));
     Random random(seed);
-    graph g;
-    for (const op& o : random_training_graph(random, static_cast<int>(random.whole(1, 14))).ops) {
-      const Status s = g.add_op(o);
-      ASSERT_TRUE(s.ok()) << s.text();
-    }
-    const Status s = g.finalize();
-    ASSERT_TRUE(s.ok()) << s.text();
-    ASSERT_EQ(run_difference(g, seed, Against::references), "");
+    const auto g = finalized(random_training_graph(random, static_cast<int>(random.whole(1, 14))).ops);
+    ASSERT_TRUE(g.ok()) << g.status().text();
+    ASSERT_EQ(run_difference(*g, seed, Against::references), "");
   }
 }
 

@@ -3,21 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "src/base/text.hpp"
-#include "src/ir/verify_op.hpp"
 #include "tests/support/programs.hpp"
 #include "tests/support/random_graph.hpp"
 #include "tests/support/sample.hpp"
 
 namespace partita::test {
 namespace {
-
-Result<graph> finalized(const std::vector<op>& ops) {
-  graph g;
-  for (const op& o : ops)
-    if (Status s = g.add_op(o); !s.ok()) return std::move(s).at(place_of(o));
-  if (Status s = g.finalize(); !s.ok()) return s;
-  return g;
-}
 
 /// Steps of 300 random graphs.
 StepCounts expect_same_bits(RandomGraph (*grow)(Random&, int)) {

@@ -22,14 +22,10 @@ namespace {
 graph random_final_graph(uint64_t seed, std::vector<uint64_t>& kept) {
   Random random(seed);
   RandomGraph sketch = random_graph(random, static_cast<int>(random.whole(2, 14)));
-  graph g;
-  for (const op& o : sketch.ops) {
-    const Status s = g.add_op(o);
-    EXPECT_TRUE(s.ok()) << place_of(o) << s.text();
-  }
-  EXPECT_TRUE(g.finalize().ok());
+  auto g = finalized(sketch.ops);
+  EXPECT_TRUE(g.ok()) << g.status().text();
   kept = std::move(sketch.kept);
-  return g;
+  return g.ok() ? std::move(g).value() : graph();
 }
 
 /// Walks the program and keeps, for each byte of the arena, which temporary was written there last.

@@ -8,6 +8,7 @@
 
 #include "src/base/shape.hpp"
 #include "src/ir/op_def.hpp"
+#include "src/ir/verify_op.hpp"
 
 namespace partita::test {
 namespace {
@@ -427,5 +428,13 @@ class Grower {
 
 RandomGraph random_graph(Random& random, int ops) { return Grower(random, false).run(ops); }
 RandomGraph random_training_graph(Random& random, int ops) { return Grower(random, true).run(ops); }
+
+Result<graph> finalized(const std::vector<op>& ops) {
+  graph g;
+  for (const op& o : ops)
+    if (Status s = g.add_op(o); !s.ok()) return std::move(s).at(place_of(o));
+  if (Status s = g.finalize(); !s.ok()) return s;
+  return g;
+}
 
 }  // namespace partita::test

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "partita/op.hpp"
+#include "partita/graph.hpp"
 #include "tests/support/random_problem.hpp"
 
 namespace partita::test {
@@ -22,5 +22,8 @@ RandomGraph random_graph(Random& random, int ops);
 /// About as many, and among them softmax, norms, reductions, gradients that sum and interpolation, in both directions.
 /// Statistics and results of softmax are made where gradients read them, so that numbers stay tame.
 RandomGraph random_training_graph(Random& random, int ops);
+
+/// A finalized graph of the operators, or what is wrong with one of them.
+Result<graph> finalized(const std::vector<op>& ops);
 
 }  // namespace partita::test

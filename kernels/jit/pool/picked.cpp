@@ -7,6 +7,7 @@
 
 #include "kernels/jit/pool/plan.hpp"
 #include "kernels/jit/pool/view.hpp"
+#include "kernels/loop/fold_plan.hpp"
 
 namespace partita::jit {
 namespace {
@@ -70,7 +71,7 @@ bool PickedPool::fits(const Problem& problem, Isa isa) {
   if (!problem.front.empty() || (g.channel_last && g.channels > PickedResults::kFewChannels)) return false;
   if (is_gradient(problem)) {
     // Channels first, sums of neighbours are faster where they are shared.
-    if (!g.channel_last || PoolPlan(problem).has_folds()) return false;
+    if (!g.channel_last || has_folds(problem)) return false;
   } else if (forward_pool(problem).divides) {
     return false;
   }

@@ -3,6 +3,7 @@
 #include "kernels/jit/resample/as_pooling.hpp"
 
 #include <span>
+#include <vector>
 
 #include "kernels/jit/pool/backward/backward.hpp"
 #include "kernels/jit/pool/forward/forward.hpp"
@@ -36,21 +37,23 @@ int64_t means_of(const AxisMap& map) {
   return count;
 }
 
-/// An average pooling, or its gradient, whose windows have `extent_of` each axis, one behind the other; nothing where
-/// that is 0 of one.
+/// Extents of windows, of each of the problem's axes; nothing where `extent_of` is 0 of one.
 template <class F>
-std::optional<Problem> adjacent_windows(const Problem& resample, const F& extent_of) {
-  bool channel_last = false;
-  if (resample.op != OpKind::Interpolate || refuse_resample_walk(resample, channel_last)) return {};
-  const PlaneWalk walk = resample_walk(resample, channel_last);
-  const int axes = resample.out[0].dims.size() - 2;
+std::optional<std::vector<int64_t>> windows_of(const PlaneWalk& walk, int axes, const F& extent_of) {
   std::vector<int64_t> kernel;
   for (const AxisMap* map : {&walk.z, &walk.y, &walk.x}) {
     kernel.push_back(extent_of(*map));
     if (kernel.back() == 0) return {};
   }
   kernel.erase(kernel.begin(), kernel.end() - axes);
+  return kernel;
+}
+
+/// Windows of these extents, one behind the other.
+Problem pooling(const Problem& resample, StepKind step, OpKind op, const std::vector<int64_t>& kernel) {
   Problem p = resample;
+  p.step = step;
+  p.op = op;
   p.ports_in = resample.in_ports();
   p.ports_out = resample.out_ports();
   p.attrs = {};
@@ -61,23 +64,21 @@ std::optional<Problem> adjacent_windows(const Problem& resample, const F& extent
 
 }  // namespace
 
-std::optional<Problem> as_pool_backward(const Problem& resample, const Target& target) {
-  auto p = adjacent_windows(resample, repeats_of);
-  if (!p) return {};
-  p->step = StepKind::pool_backward;
-  p->op = OpKind::AvgPoolBackward;
-  p->attrs.set(Attr::divisor_override, int64_t{1});
-  if (refuse_pool_backward(*p, target)) return {};
-  return p;
-}
-
-std::optional<Problem> as_pool_forward(const Problem& resample, const Target& target) {
-  auto p = adjacent_windows(resample, means_of);
-  if (!p) return {};
-  p->step = StepKind::pool_forward;
-  p->op = OpKind::AvgPool;
-  if (refuse_pool_forward(*p, target)) return {};
-  return p;
+std::optional<Problem> as_pooling(const Problem& resample, const Target& target) {
+  bool channel_last = false;
+  if (resample.op != OpKind::Interpolate || refuse_resample_walk(resample, channel_last)) return {};
+  const PlaneWalk walk = resample_walk(resample, channel_last);
+  const int axes = resample.out[0].dims.size() - 2;
+  if (const auto repeats = windows_of(walk, axes, repeats_of)) {
+    Problem p = pooling(resample, StepKind::pool_backward, OpKind::AvgPoolBackward, *repeats);
+    p.attrs.set(Attr::divisor_override, int64_t{1});
+    if (refuse_pool_backward(p, target) == nullptr) return p;
+  }
+  if (const auto means = windows_of(walk, axes, means_of)) {
+    Problem p = pooling(resample, StepKind::pool_forward, OpKind::AvgPool, *means);
+    if (refuse_pool_forward(p, target) == nullptr) return p;
+  }
+  return {};
 }
 
 }  // namespace partita::jit

@@ -9,11 +9,9 @@
 
 namespace partita::jit {
 
-/// The interpolation as the gradient of an average pooling whose windows are each source's results, divided by one;
-/// nothing where it is none, or generated code does not make that gradient.
-std::optional<Problem> as_pool_backward(const Problem& resample, const Target& target);
-/// The interpolation as an average pooling whose windows follow each other; nothing where it is none, or generated code
-/// does not make it.
-std::optional<Problem> as_pool_forward(const Problem& resample, const Target& target);
+/// The interpolation as the gradient of an average pooling whose windows are each source's results, divided by one, or
+/// as an average pooling whose windows follow each other; nothing where it is neither, or generated code does not make
+/// that.
+std::optional<Problem> as_pooling(const Problem& resample, const Target& target);
 
 }  // namespace partita::jit

@@ -111,8 +111,8 @@ const char* refuse_resample(const Problem& p, const Target&) {
 
 Result<Run> make_resample(const Problem& problem, const Target& target) {
   if (fits_adaptive_average(problem, target)) return make_pool_backward(problem, target);
-  if (const auto gradient = as_pool_backward(problem, target)) return make_pool_backward(*gradient, target);
-  if (const auto average = as_pool_forward(problem, target)) return make_pool_forward(*average, target);
+  if (const auto pooling = as_pooling(problem, target))
+    return (pooling->step == StepKind::pool_forward ? make_pool_forward : make_pool_backward)(*pooling, target);
   if (PickedResample::fits(problem, target.isa)) return run_of<PickedResample>(problem, target);
   if (ResampleLinear::fits(problem, target.isa)) return run_of<ResampleLinear>(problem, target);
   if (ResampleDirect::fits(problem)) return run_of<ResampleDirect>(problem, target);
