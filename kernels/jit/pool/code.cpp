@@ -156,6 +156,10 @@ void PoolCode::fetch(const RegExp& at, int bytes_ahead) {
   fetch_line(at, fetching_.how == Fetching::How::near ? Fetching::near(bytes_ahead) : fetching_);
 }
 
+int PoolCode::next_rows_of(const PoolOperand& o) const {
+  return p_.g.strides[1] == 1 ? kPrefetchFromMemory : ahead_in_rows(p_.g.strides[1] * o.y);
+}
+
 /// What comes later is asked for early: loads alone keep too little under way.
 void PoolCode::load_elements(const Xmm& dst, const PoolOperand& o, bool repeats, const RegExp& at, int count,
                              bool ahead, int bytes_ahead) {

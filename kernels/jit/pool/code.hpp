@@ -59,6 +59,8 @@ class PoolCode : protected Emitter {
                      bool ahead, int bytes_ahead = kPrefetchFromMemory);
   /// Fetches what follows `at` by and by, so many bytes ahead where that is into the nearest cache; may use rax.
   void fetch(const Xbyak::RegExp& at, int bytes_ahead = kPrefetchFromMemory);
+  /// How many bytes ahead to fetch of `o`, a stride's worth of whose rows are read side by side.
+  int next_rows_of(const PoolOperand& o) const;
   /// How what follows is fetched.
   void fetch_by(Fetching how) { fetching_ = how; }
   /// Vector registers kBest, .. are the search's; AVX2 has no room for the last two.

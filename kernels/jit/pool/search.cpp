@@ -106,7 +106,7 @@ void PoolCode::find_channel_winner(const Xmm& winner, const Group& group, int ve
     const RegExp at = place(row, tap);
     load_elements(vec(kTap), source, source.c == 0,
                   source.c == 0 ? at : at + vector * lanes() * element_bytes(source.dtype), group.count(vector),
-                  new_tap(row, tap));
+                  new_tap(row, tap), next_rows_of(source));
   };
   find_maximum(winner, taps, nullptr, load, tap_numbers());
 }
@@ -157,7 +157,7 @@ void PoolCode::search_halves(int winners, const Taps& taps, const PlaceTap& plac
   for (int64_t row = taps.first_row; row < taps.end_row; ++row)
     for (int64_t column = taps.first; column < taps.end; ++column) {
       const RegExp at = place(row, column);
-      if (new_tap(row, column)) fetch(at);
+      if (new_tap(row, column)) fetch(at, next_rows_of(p_.in[0]));
       vmovdqu16(tap, ptr[at]);
       count_from_zero(tap, further);
       const auto number = words(row * p_.g.kernel[2] + column);

@@ -88,7 +88,9 @@ void HalfMaxima::emit_vectors(int count, bool partial) {
       for (int v = 0; v < count; ++v) {
         const RegExp at = from + v * static_cast<int>(kCacheLine);
         partial ? vmovdqu16(kPart | k7 | T_z, ptr[at]) : vmovups(kPart, ptr[at]);
-        if (fetched) fetch_line(at, in_order ? Fetching::of_few_streams() : Fetching::near());
+        if (fetched)
+          fetch_line(at, in_order ? Fetching::of_few_streams(shape_.fetched_ahead)
+                                  : Fetching::of_many_streams(shape_.fetched_ahead));
         const Zmm place = first ? Zmm(v) : kSign;
         order(place, kPart);
         vpsubw(place, place, kLowest);

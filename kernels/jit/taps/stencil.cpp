@@ -174,7 +174,7 @@ void Stencil::combine(Xmm sum, int count) {
   if (count < lanes()) return;
   for (int64_t s = shape_.sources - shape_.fresh_sources; s < shape_.sources; ++s)
     for (int64_t tap : shape_.fetched)
-      fetch_line(source(s) + rcx * each + static_cast<int>(tap * each), Fetching::near());
+      fetch_line(source(s) + rcx * each + static_cast<int>(tap * each), Fetching::near(shape_.fetched_ahead));
 }
 
 /// Tap by tap, of all vectors together. Where these are all, memory is read in its order, which some processors do by
@@ -191,7 +191,8 @@ void Stencil::combine_together() {
         bool none = first;
         combine_tap(vec(sums_ + v), from + v * bytes, lanes(), none);
         if (!fetched || v * bytes % kCacheLine != 0) continue;
-        fetch_line(from + v * bytes, in_order ? Fetching::of_few_streams() : Fetching::near());
+        fetch_line(from + v * bytes, in_order ? Fetching::of_few_streams(shape_.fetched_ahead)
+                                              : Fetching::of_many_streams(shape_.fetched_ahead));
       }
       first = false;
     }

@@ -15,16 +15,17 @@ namespace partita::jit {
 /// Rows that windows lie over: a result combines the taps of all of them. A tap lies `taps[t]` elements behind the
 /// result's first place; the places of one result and the next are one element apart, or two.
 struct StencilShape {
-  RowShape rows;                      ///< of the results; operands that the expression loads and stores
-  Fold fold = Fold::none;             ///< sum or max
-  Dtype dtype = Dtype::f32;           ///< of the rows that are combined
-  int64_t sources = 1;                ///< of these rows, at the most Stencil::kMaxSources
-  std::vector<int64_t> taps;          ///< ascending
-  std::vector<int64_t> fetched = {};  ///< those of them that read memory first, so that it is fetched ahead
-  int64_t fresh_sources = 1;          ///< of the sources, the last ones: so many read memory first
-  bool every_second = false;          ///< f32 with reading beyond alone
-  bool reads_beyond = false;          ///< whole vectors of f32 are read, up to Stencil::kOverread floats behind a row
-  int64_t row_bytes = 0;              ///< from the rows under one row of results to those under the next
+  RowShape rows;                            ///< of the results; operands that the expression loads and stores
+  Fold fold = Fold::none;                   ///< sum or max
+  Dtype dtype = Dtype::f32;                 ///< of the rows that are combined
+  int64_t sources = 1;                      ///< of these rows, at the most Stencil::kMaxSources
+  std::vector<int64_t> taps;                ///< ascending
+  std::vector<int64_t> fetched = {};        ///< those of them that read memory first, so that it is fetched ahead
+  int fetched_ahead = kPrefetchFromMemory;  ///< by so many bytes
+  int64_t fresh_sources = 1;                ///< of the sources, the last ones: so many read memory first
+  bool every_second = false;                ///< f32 with reading beyond alone
+  bool reads_beyond = false;  ///< whole vectors of f32 are read, up to Stencil::kOverread floats behind a row
+  int64_t row_bytes = 0;      ///< from the rows under one row of results to those under the next
 
   /// Whether a tap of a source reads memory first.
   bool is_fresh(int64_t source, int64_t tap) const;

@@ -50,7 +50,7 @@ void PeriodCode::load_cell(const Xmm& dst, int operand, const Group& group, int6
   const PoolOperand& o = p_.in[static_cast<size_t>(operand)];
   mov(rdx, slot(back_stream(row, k)));
   load_elements(dst, o, o.c == 0, cell_at(o, column, vector), group.count(vector),
-                o.begins_line(vector * lanes() * element_bytes(o.dtype), lanes()));
+                o.begins_line(vector * lanes() * element_bytes(o.dtype), lanes()), next_rows_of(o));
 }
 
 RegExp PeriodCode::cell_at(const PoolOperand& o, int64_t column, int vector) const {

@@ -33,6 +33,8 @@ PeriodKernel::PeriodKernel(Isa isa, const PoolPlan& plan, const Problem& problem
       winners_(search_registers()),
       gradients_(winners_ + together_),
       half_(window_bytes(plan, isa) / 2) {
+  // Words are searched for longer than they are waited for.
+  if (element_bytes(p_.in[0].dtype) == 4) fetch_by(Fetching::of_many_streams(next_rows_of(p_.in[0])));
   add_streams();
   entry_ = reinterpret_cast<void (*)(const PeriodCall*)>(
       reinterpret_cast<uintptr_t>(emit_all(problem, gradients_ + together_, [&](Body& front, Body& back) {

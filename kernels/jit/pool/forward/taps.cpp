@@ -109,6 +109,7 @@ TapPool::Kernel TapPool::make(Isa isa, const RowKind& row, const WindowStretch& 
     const size_t fresh = std::min(shape.taps.size(), static_cast<size_t>(g.strides[2]));
     shape.fresh_sources = g.kernel[0] > 1 ? source_rows : std::min(source_rows, g.strides[1]);
     shape.fetched.assign(shape.taps.end() - static_cast<int64_t>(fresh), shape.taps.end());
+    if (g.strides[1] > 1 && g.kernel[1] > g.strides[1]) shape.fetched_ahead = ahead_in_rows(g.strides[1] * p_.in[0].y);
     if (HalfMaxima::fits(isa, shape, p_.back)) return {.halves = std::make_shared<const HalfMaxima>(shape)};
     Expr expr;
     const auto value = finished(ExprBuilder(expr), ExprBuilder(expr).skeleton(), counted);
