@@ -3,10 +3,10 @@
 #pragma once
 
 #include <algorithm>
-#include <type_traits>
 #include <vector>
 
 #include "kernels/kernel.hpp"
+#include "kernels/loop/fold_numbers.hpp"
 
 namespace partita {
 
@@ -16,26 +16,6 @@ bool has_folds(const Problem& loop);
 Fold fold_of_output(const Expr& back, size_t port);
 /// Null where every fold has a form that plans know, otherwise the reason.
 const char* refuse_folds(const Problem& loop);
-
-/// to[i] = folded(how, to[i], from[i]) for n numbers.
-template <class T>
-void fold_numbers(Fold how, double* to, const T* from, int64_t n) {
-  const auto each = [&](auto fold) {  // a constant, so that the loop is of one fold
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) to[i] = folded(fold, to[i], static_cast<double>(from[i]));
-  };
-  switch (how) {
-    case Fold::max: return each(std::integral_constant<Fold, Fold::max>());
-    case Fold::min: return each(std::integral_constant<Fold, Fold::min>());
-    case Fold::mul: return each(std::integral_constant<Fold, Fold::mul>());
-    default: return each(std::integral_constant<Fold, Fold::sum>());
-  }
-}
-
-inline void round_numbers(float* to, const double* from, int64_t n) {
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(from[i]);
-}
 
 /// Work is split along one axis of the rows. Where each fold keeps that axis, tasks fill different places of one copy
 /// of the results; otherwise each task has a copy. Copies hold doubles, in scratch memory; `finish` joins them in

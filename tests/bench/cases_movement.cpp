@@ -104,6 +104,8 @@ std::vector<Case> movement_cases() {
       pool_forward("max 2x2 (VGG-16)", {16, 64, 224, 224}, kHalf, OpKind::MaxPool),
       pool_forward("avg 2x2 (DenseNet-121 transition)", kBlock, kHalf, OpKind::AvgPool),
       pool_forward("avg 3x3 s1 p1 (Inception-v3)", {32, 288, 35, 35}, kSame, OpKind::AvgPool),
+      pool_forward("avg 7x7 global (ResNet-18 head)", {512, 512, 7, 7}, {.kernel = 7, .stride = 1}, OpKind::AvgPool),
+      pool_forward("avg 2x2 (GoogLeNet, 14x14)", {128, 512, 14, 14}, kHalf, OpKind::AvgPool),
       pool_forward("max 2x2 (LeNet-5)", {4096, 6, 28, 28}, kHalf, OpKind::MaxPool),
       reduce_rows("ReduceSum, last axis", OpKind::ReduceSum, algorithm::reduction_sum),
       reduce_rows("ReduceMax, last axis", OpKind::ReduceMax, algorithm::reduction_max),

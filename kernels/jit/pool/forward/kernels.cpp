@@ -56,10 +56,11 @@ ForwardKernels::Kernel ForwardKernels::fold(int64_t source_rows, bool first) con
                          : plan_.fold_walk == FoldWalk::sources ? view.y * plan_.fold_rows
                                                                 : view.y * g.strides[1];
     const bool moves = walk == RowWalk::next;
-    operands.push_back({.dtype = view.dtype,
-                        .steps = moves,
-                        .row_bytes = step,
-                        .fetching = in_turns && moves ? Fetching::in_turns() : Fetching{}});
+    const bool in_rows = g.channel_last && moves && source_rows > 1;  // whose ends lie at the next ones' beginnings
+    const Fetching fetching = in_turns && moves ? Fetching::in_turns()
+                              : in_rows         ? Fetching::of_many_streams(ahead_in_rows(step))
+                                                : Fetching{};
+    operands.push_back({.dtype = view.dtype, .steps = moves, .row_bytes = step, .fetching = fetching});
   }
   RowKernelWriter w;
   Value value = 0;
