@@ -56,11 +56,12 @@ ForwardKernels::Kernel ForwardKernels::fold(int64_t source_rows, bool first) con
                          : plan_.fold_walk == FoldWalk::sources ? view.y * plan_.fold_rows
                                                                 : view.y * g.strides[1];
     const bool moves = walk == RowWalk::next;
-    const bool in_rows = g.channel_last && moves && source_rows > 1;  // whose ends lie at the next ones' beginnings
-    const Fetching fetching = in_turns && moves ? Fetching::in_turns()
-                              : in_rows         ? Fetching::of_many_streams(ahead_in_rows(step))
-                                                : Fetching{};
-    operands.push_back({.dtype = view.dtype, .steps = moves, .row_bytes = step, .fetching = fetching});
+    const bool in_rows = g.channel_last && source_rows > 1;  // whose ends lie at the next ones' beginnings
+    const Fetching fetching = in_turns  ? Fetching::in_turns()
+                              : in_rows ? Fetching::of_many_streams(ahead_in_rows(step))
+                                        : Fetching::near();
+    operands.push_back(
+        {.dtype = view.dtype, .steps = moves, .row_bytes = step, .fetching = moves ? fetching : Fetching{}});
   }
   RowKernelWriter w;
   Value value = 0;
@@ -75,7 +76,7 @@ ForwardKernels::Kernel ForwardKernels::fold(int64_t source_rows, bool first) con
   RowOperand to{Dtype::f32, true, step * 4};
   if (!first) to.fold = g.maximum ? Fold::max : Fold::sum;
   first ? w.store(to, value) : w.fold(to, value);
-  return w.make(isa_, plan_.fold_length, false, in_turns ? Fetching{} : Fetching::near());
+  return w.make(isa_, plan_.fold_length, false);
 }
 
 /// Operands: those that `back` loads, then the two numbers.
