@@ -77,9 +77,9 @@ void HalfMaxima::emit_row() {
   if (shape_.rows.length % kElements != 0) emit_vectors(1, true);
 }
 
-/// Tap by tap. Where these are all vectors, memory is read in its order, which some processors do by themselves.
+/// Tap by tap.
 void HalfMaxima::emit_vectors(int count, bool partial) {
-  const bool in_order = int64_t{count} * kElements == shape_.rows.length;
+  const Fetching fetching = shape_.fetching_of(int64_t{count} * kElements);
   bool first = true;
   for (int64_t s = 0; s < shape_.sources; ++s)
     for (const int64_t tap : shape_.taps) {
@@ -88,9 +88,7 @@ void HalfMaxima::emit_vectors(int count, bool partial) {
       for (int v = 0; v < count; ++v) {
         const RegExp at = from + v * static_cast<int>(kCacheLine);
         partial ? vmovdqu16(kPart | k7 | T_z, ptr[at]) : vmovups(kPart, ptr[at]);
-        if (fetched)
-          fetch_line(at, in_order ? Fetching::of_few_streams(shape_.fetched_ahead)
-                                  : Fetching::of_many_streams(shape_.fetched_ahead));
+        if (fetched) fetch_line(at, fetching);
         const Zmm place = first ? Zmm(v) : kSign;
         order(place, kPart);
         vpsubw(place, place, kLowest);

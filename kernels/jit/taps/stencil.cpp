@@ -27,6 +27,10 @@ bool StencilShape::is_fresh(int64_t source, int64_t tap) const {
   return source >= sources - fresh_sources && std::ranges::find(fetched, tap) != fetched.end();
 }
 
+Fetching StencilShape::fetching_of(int64_t together) const {
+  return together == rows.length ? Fetching::of_few_streams(fetched_ahead) : Fetching::of_many_streams(fetched_ahead);
+}
+
 int vectors_of_group(int64_t length, int lanes, int64_t most) {
   const int64_t vectors = std::max<int64_t>(1, length / lanes), groups = (vectors + most - 1) / most;
   return static_cast<int>((vectors + groups - 1) / groups);
@@ -177,10 +181,9 @@ void Stencil::combine(Xmm sum, int count) {
       fetch_line(source(s) + rcx * each + static_cast<int>(tap * each), Fetching::near(shape_.fetched_ahead));
 }
 
-/// Tap by tap, of all vectors together. Where these are all, memory is read in its order, which some processors do by
-/// themselves (Fetching::second_level).
+/// Tap by tap, of all vectors together.
 void Stencil::combine_together() {
-  const bool in_order = int64_t{together_} * lanes() == shape_.rows.length;
+  const Fetching fetching = shape_.fetching_of(int64_t{together_} * lanes());
   const int each = element_bytes(shape_.dtype), bytes = lanes() * each;
   bool first = true;
   for (int64_t s = 0; s < shape_.sources; ++s)
@@ -191,8 +194,7 @@ void Stencil::combine_together() {
         bool none = first;
         combine_tap(vec(sums_ + v), from + v * bytes, lanes(), none);
         if (!fetched || v * bytes % kCacheLine != 0) continue;
-        fetch_line(from + v * bytes, in_order ? Fetching::of_few_streams(shape_.fetched_ahead)
-                                              : Fetching::of_many_streams(shape_.fetched_ahead));
+        fetch_line(from + v * bytes, fetching);
       }
       first = false;
     }

@@ -29,6 +29,9 @@ struct StencilShape {
 
   /// Whether a tap of a source reads memory first.
   bool is_fresh(int64_t source, int64_t tap) const;
+  /// How such taps are fetched where so many elements of a row go together. Where these are all, memory is read in its
+  /// order, which some processors do by themselves.
+  Fetching fetching_of(int64_t together) const;
 };
 
 /// Addresses as in RowCall; `sources` are those of the first rows that are combined.

@@ -118,8 +118,7 @@ void IndexKernel::emit_vector(Body& back, const Group& group, int vector, const 
   const int behind = vector * lanes() * element_bytes(source.dtype);
   const auto load = [&](int64_t row, int64_t tap) {
     load_elements(vec(kTap), source, false, place_of_tap(row, tap, vector), group.count(vector),
-                  source.begins_line(behind, lanes()) && new_tap(rows_[static_cast<size_t>(row)].y, tap),
-                  next_rows_of(source));
+                  source.begins_line(behind, lanes()) && new_tap(rows_[static_cast<size_t>(row)].y, tap));
   };
   find_maximum(vec(winners_ + vector), {0, std::ssize(rows_), taps.begin, taps.end}, nullptr, load,
                [&](int64_t row, int64_t tap) { return names(row, tap); });
