@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lane operations as AVX2 or AVX-512 instructions. k1 masks the last, partial vector; k2 holds comparisons; k3 the
-// upper words of lanes, where there are pairs; eax is free for single elements.
+// Lane operations as AVX2 or AVX-512 instructions. k1 masks the last, partial vector, or k6 does where it is held; k2
+// holds comparisons; k3 the upper words of lanes, where there are pairs; eax is free for single elements.
 #include "kernels/jit/code/emitter.hpp"
 
 #include <algorithm>

@@ -70,6 +70,8 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
 
   /// How an operand is walked along the innermost axis.
   enum class Walk : uint8_t { same, next };
+  /// Partial vectors of `count` elements are loaded with a mask that stays in k6 from here on, AVX-512 alone.
+  void hold_mask(int count);
   /// Loads `count` <= lanes() elements at `address` (register expression) as f32, or as s32 where that is their type.
   void load(Xbyak::Xmm dst, Dtype dtype, Walk walk, const Xbyak::RegExp& address, int count);
   /// The same of elements [begin, end) of a vector at `address`, zeros around them. AVX-512 alone; uses k1 and rax.
@@ -144,6 +146,7 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   Xbyak::Address constant(int32_t bits);
   Xbyak::Address upper_words(int half);
   void use_mask(int begin, int end);
+  Xbyak::Opmask mask_of(int count);
   void load_masked(const Xbyak::Xmm& dst, int bytes, const Xbyak::RegExp& address);
   void load_same(Xbyak::Xmm dst, Dtype dtype, const Xbyak::RegExp& address);
   void load_packed(Xbyak::Xmm dst, Dtype dtype, const Xbyak::RegExp& address, int count);
@@ -176,6 +179,7 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
 
   bool wide_;
   int stream_piece_ = 0;                       // 0: whole vectors
+  int held_mask_ = 0;                          // elements
   bool converts_bf16_;                         // AVX512_BF16
   std::map<int32_t, Xbyak::Label> constants_;  // one lane each
   std::map<int32_t, Xbyak::Label> vectors_;    // AVX2 has no operands that repeat a lane

@@ -41,6 +41,19 @@ void Emitter::use_mask(int begin, int end) {
   kmovd(k1, eax);
 }
 
+void Emitter::hold_mask(int count) {
+  use_mask(0, count);
+  kmovd(k6, k1);
+  held_mask_ = count;
+}
+
+/// Of the first `count` elements: k1, unless it is held.
+Xbyak::Opmask Emitter::mask_of(int count) {
+  if (count == held_mask_) return k6;
+  use_mask(0, count);
+  return k1;
+}
+
 void Emitter::load_masked(const Xmm& dst, int bytes, const RegExp& address) {
   const auto from = ptr[address];
   bytes == 4 ? vmovups(dst, from) : bytes == 2 ? vpmovzxwd(dst, from) : vpmovzxbd(dst, from);
@@ -82,8 +95,7 @@ void Emitter::load_bytes(Xmm dst, int bytes, const RegExp& address, int count) {
                         : vmovups(few, ptr[address]);
   }
   if (wide_ || !part) {
-    if (part) use_mask(0, count);
-    return load_masked(part ? dst | k1 | T_z : dst, bytes, address);
+    return load_masked(part ? dst | mask_of(count) | T_z : dst, bytes, address);
   }
   if (bytes == 4) {
     masks_used_ = true;

@@ -70,8 +70,7 @@ bool PickedPool::fits(const Problem& problem, Isa isa) {
   const PoolGeometry g = pool_plan_geometry(problem, {});
   if (!problem.front.empty() || (g.channel_last && g.channels > PickedResults::kFewChannels)) return false;
   if (is_gradient(problem)) {
-    // Channels first, sums of neighbours are faster where they are shared.
-    if (!g.channel_last || has_folds(problem)) return false;
+    if (has_folds(problem)) return false;
   } else if (forward_pool(problem).divides) {
     return false;
   }

@@ -31,6 +31,8 @@ class AxisMap {
   /// False where every share is 1.
   bool weighted() const { return weighted_; }
   AxisMap transposed() const;
+  /// The same taps of at least as many source places.
+  AxisMap of_source(int64_t from) const { return {from, begin_, taps_}; }
 
  private:
   int64_t from_ = 0, most_ = 0;

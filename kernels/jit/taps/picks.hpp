@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Results that take few places along each axis (interpolation to about as many places or more, its gradients to about
-// half as many, poolings of few cells): picked from registers, row after row. Channel-first, or channel-last with so few
-// channels that those of a place fill no vector.
+// half as many, poolings of few cells): picked from registers, row after row. Channel-first, or channel-last with so
+// few channels that those of a place fill no vector.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <vector>
 
-#include "kernels/jit/taps/picks_kernel.hpp"
-#include "kernels/jit/taps/planes.hpp"
+#include "kernels/jit/taps/picks_view.hpp"
 #include "kernels/kernel.hpp"
 
 namespace partita::jit {
@@ -23,22 +21,25 @@ class PickedResults {
   static bool fits(const Problem& p, const PlaneWalk& walk, Isa isa);
 
   /// Results are sums, or maxima of what has weight 1. Throws Xbyak::Error where there is no memory for code.
-  PickedResults(const Problem& p, PlaneWalk walk, Fold fold, const Target& target);
+  PickedResults(const Problem& p, const PlaneWalk& walk, Fold fold, const Target& target);
   Status operator()(const RunArgs& args) const;
 
  private:
-  /// Result rows [begin, end) of a plane.
-  void run(const RunArgs& args, int64_t plane, int64_t z, int64_t begin, int64_t end, bool streaming) const;
+  /// Planes, and the kernels for them.
+  struct Part {
+    PicksView view;
+    int64_t blocks = 1;  ///< of turns of a plane
+    std::unique_ptr<const PicksKernel> plain = nullptr, streaming = nullptr;
+    bool joined = false;  ///< the stores of `streaming`
+  };
 
-  PlaneWalk walk_;
-  int source_port_;
-  std::vector<int> back_in_;
-  WalkedTensor source_;
-  std::vector<WalkedTensor> back_tensors_, out_;
-  std::vector<PickedRow> rows_;
-  int64_t blocks_ = 1;  ///< of rows of a plane
-  std::unique_ptr<const PicksKernel> plain_, streaming_;
-  bool joined_ = false;
+  Part make_part(const Problem& p, PicksView view, Fold fold, int threads, bool streams) const;
+  static void run_part(const Part& part, const RunArgs& args, bool streaming);
+  /// Turns [begin, end) of a plane.
+  static void run(const Part& part, const RunArgs& args, int64_t plane, int64_t z, int64_t begin, int64_t end,
+                  bool streaming);
+
+  std::vector<Part> parts_;
 };
 
 }  // namespace partita::jit

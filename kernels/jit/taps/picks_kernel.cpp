@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code of rows that are picked.
-//   rdi plane, rsi row, rcx rows left, r8 to r11 rows of sources, r12 to r14 and rbx operands, r15 elements that wait
+//   rdi plane, rsi row, rcx turns left, r8 to r11 rows of sources, r12 to r14 and rbx operands, r15 elements that wait
 //   of joined rows, rax and rdx for a moment; the stack holds the places of joined results
 #include "kernels/jit/taps/picks_kernel.hpp"
 
@@ -20,7 +20,7 @@ using Xbyak::Xmm;
 
 /// Vector registers behind those of sources: some for a moment, the rows' weights, what is held; those of the
 /// expression.
-constexpr int kMoment = Picks::kVectors, kMoments = 3, kWeights = kMoment + kMoments;
+constexpr int kMoment = Picks::kVectors, kMoments = 4, kWeights = kMoment + kMoments;
 constexpr int kHeld = kWeights + static_cast<int>(kMostPicked), kMostHeld = 6, kBody = kHeld + kMostHeld;
 
 /// Nothing where places lie too far from each other.
@@ -32,8 +32,9 @@ std::optional<Picks::Taps> taps_of(const std::vector<std::vector<Tap>>& lanes, s
   for (size_t l = 0; l < lanes.size(); ++l) {
     const Tap& tap = lanes[l][number];
     const int32_t place = tap.source - picked.vector * kLanes;
-    if (place >= 3 * kLanes) return {};
-    if (place >= 2 * kLanes) picked.third = static_cast<uint16_t>(picked.third | 1U << l);
+    if (place >= 4 * kLanes) return {};
+    if (place >= 2 * kLanes) picked.further = static_cast<uint16_t>(picked.further | 1U << l);
+    picked.is_fourth = picked.is_fourth || place >= 3 * kLanes;
     picked.places.push_back(place);
     picked.weights.push_back(std::bit_cast<int32_t>(tap.weight));
   }
@@ -93,12 +94,12 @@ PicksKernel::PicksKernel(const Lanes& back, const PicksShape& shape)
     emit_start();
     body.emit_constants();
     body.emit_row_values(hooks(0));
-    Xbyak::Label row;
+    Xbyak::Label turn;
     align(16);
-    L(row);
-    emit_row(body);
+    L(turn);
+    emit_turn(body);
     dec(rcx);
-    jnz(row, T_NEAR);
+    jnz(turn, T_NEAR);
     if (joined_) joined_->emit_finish();
     if (s_.stores != PicksShape::Stores::plain) sfence();
   });
@@ -123,6 +124,7 @@ void PicksKernel::emit_start() {
   mov(rsi, ptr[rdi + offsetof(PicksCall, rows)]);
   mov(rcx, ptr[rdi + offsetof(PicksCall, count)]);
   for (const auto& [numbers, number] : held_) vmovups(Zmm(number), pattern(numbers));
+  if (const auto rest = static_cast<int>(s_.places % lanes()); rest > 0) hold_mask(rest);
   for (int v = 0; v < Picks::kVectors; ++v) vpxord(source(v), source(v), source(v));
   if (joined_) {
     mov(rax, ptr[rdi + offsetof(PicksCall, joined)]);
@@ -136,43 +138,58 @@ void PicksKernel::emit_start() {
   mov(rdi, ptr[rdi + offsetof(PicksCall, source)]);
 }
 
-void PicksKernel::emit_row(Body& body) {
-  for (size_t r = 0; r < s_.rows.count; ++r) {
-    const int at = static_cast<int>(r * sizeof(int32_t));
-    movsxd(row_register(r), dword[rsi + static_cast<int>(offsetof(PickedRow, from)) + at]);
-    add(row_register(r), rdi);
-    if (s_.rows.weighted)
-      vbroadcastss(Zmm(kWeights + static_cast<int>(r)),
-                   dword[rsi + static_cast<int>(offsetof(PickedRow, weights)) + at]);
-  }
-  int read = -1;
+void PicksKernel::emit_turn(Body& body) {
+  const int of_row = static_cast<int>(ceil_div(s_.places, lanes()));
+  int read = -1, row = -1;
   for (size_t v = 0; v < s_.picks.size(); ++v) {
-    for (read = std::max(read, s_.picks[v].first - 1); read < s_.picks[v].last;) emit_source(++read);
+    for (read = std::max(read, s_.picks[v].first - 1); read < s_.picks[v].last;) {
+      ++read;
+      if (read / of_row != row) emit_row_start(row = read / of_row);
+      emit_source(read, read % of_row);
+    }
     body.emit(hooks(v));
   }
-  add(rsi, static_cast<int>(sizeof(PickedRow)));
+  add(rsi, static_cast<int>(s_.together * static_cast<int64_t>(sizeof(PickedRow))));
   emit_next_turn();
   if (joined_) joined_->emit_row_end(s_.results);
 }
 
-/// Vector `vector` of the source's row, folded over some.
-void PicksKernel::emit_source(int vector) {
-  const auto count = static_cast<int>(std::min<int64_t>(lanes(), s_.places - int64_t{vector} * lanes()));
-  OperandCode::emit_source(s_.rows, source(vector), vector, count, kWeights, Zmm(kMoment));
+/// Addresses and weights of the sources of the turn's row `row`.
+void PicksKernel::emit_row_start(int row) {
+  const int at = row * static_cast<int>(sizeof(PickedRow));
+  for (size_t r = 0; r < s_.rows.count; ++r) {
+    const int number = at + static_cast<int>(r * sizeof(int32_t));
+    movsxd(row_register(r), dword[rsi + static_cast<int>(offsetof(PickedRow, from)) + number]);
+    add(row_register(r), rdi);
+    if (s_.rows.weighted)
+      vbroadcastss(Zmm(kWeights + static_cast<int>(r)),
+                   dword[rsi + static_cast<int>(offsetof(PickedRow, weights)) + number]);
+  }
 }
 
-/// Uses the last register for a moment.
+/// Vector `vector` of the turn's sources, number `of_row` of its row, folded over some rows.
+void PicksKernel::emit_source(int vector, int of_row) {
+  const auto count = static_cast<int>(std::min<int64_t>(lanes(), s_.places - int64_t{of_row} * lanes()));
+  OperandCode::emit_source(s_.rows, source(vector), of_row, count, kWeights, Zmm(kMoment));
+}
+
+/// Uses the last registers for a moment.
 void PicksKernel::pick(Zmm to, const Picks::Taps& taps) {
   const auto held = held_.find(taps.places);
   held != held_.end() ? vmovaps(to, Zmm(held->second)) : vmovups(to, pattern(taps.places));
   Zmm places(kMoment + kMoments - 1);
-  if (taps.third != 0) {  // the order takes places modulo a vector's length
+  if (taps.further != 0) {  // the order takes places modulo the length of one or two vectors
     held != held_.end() ? void(places = Zmm(held->second)) : vmovaps(places, to);
-    mov(eax, taps.third);
+    mov(eax, taps.further);
     kmovd(k1, eax);
   }
   vpermi2ps(to, source(taps.vector), source(taps.vector + 1));
-  if (taps.third != 0) vpermps(to | k1, places, source(taps.vector + 2));
+  if (taps.further == 0) return;
+  if (!taps.is_fourth) return vpermps(to | k1, places, source(taps.vector + 2));
+  const Zmm further(kMoment + kMoments - 2);
+  vmovaps(further, source(taps.vector + 2));
+  vpermt2ps(further, places, source(taps.vector + 3));
+  vmovaps(to | k1, further);
 }
 
 void PicksKernel::emit_picks(Zmm to, const Picks& picks) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // PicksKernel: rows of results along x that take a few places each. Source places are folded over the rows they are
-// taken from, a vector in a register, and results are picked from a few such registers.
+// taken from, a vector in a register, and results are picked from a few such registers. Rows of few results that follow
+// each other are made some at a time, so that they fill vectors.
 #pragma once
 
 #include <array>
@@ -35,8 +36,9 @@ struct Picks {
   static constexpr size_t kLanes = 16;
   static constexpr int kVectors = 4;  ///< of the source's row, that are at hand
   struct Taps {
-    int vector = 0;      ///< of the source's row, places are counted from its first; they lie there or in the next one
-    uint16_t third = 0;  ///< but for these lanes, whose places lie in the one behind that
+    int vector = 0;  ///< of the source's row, places are counted from its first; they lie there or in the next one
+    uint16_t further = 0;               ///< but for these lanes, whose places lie in the two behind that
+    bool is_fourth = false;             ///< some of those lie in the last one
     Numbers places = {}, weights = {};  ///< weights as bits
   };
   int first = 0, last = 0;  ///< vectors
@@ -48,17 +50,19 @@ std::optional<std::vector<Picks>> picks_of(const AxisMap& map);
 struct PicksShape {
   enum class Stores : uint8_t { plain, streaming, joined };
   SourceRows rows = {};
-  int64_t places = 0, results = 0;  ///< of a row
-  bool weighted = false;            ///< along x; else taps are folded as rows are
+  int64_t places = 0;     ///< of a source's row, which takes whole vectors
+  int64_t results = 0;    ///< of a turn
+  int64_t together = 1;   ///< rows of a turn: their sources' vectors are one row for `picks`
+  bool weighted = false;  ///< along x; else taps are folded as rows are
   std::vector<Picks> picks = {};
-  std::vector<TurnOperand> in = {}, out = {};  ///< of the back expression; a turn is a row
+  std::vector<TurnOperand> in = {}, out = {};  ///< of the back expression
   Stores stores = Stores::plain;
 };
 
 struct PicksCall {
   const std::byte* source;  ///< plane
   const PickedRow* rows;
-  int64_t count;  ///< of rows
+  int64_t count;  ///< of turns
   const void* const* in;
   void* const* out;
   const JoinedPlace* joined;
@@ -79,8 +83,9 @@ class PicksKernel : private OperandCode {
   using Zmm = Xbyak::Zmm;
   void choose_held();
   void emit_start();
-  void emit_row(Body& body);
-  void emit_source(int vector);
+  void emit_turn(Body& body);
+  void emit_row_start(int row);
+  void emit_source(int vector, int of_row);
   void emit_picks(Zmm to, const Picks& picks);
   void pick(Zmm to, const Picks::Taps& taps);
   static Zmm source(int vector) { return Zmm(vector % Picks::kVectors); }

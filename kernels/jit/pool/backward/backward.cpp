@@ -4,6 +4,7 @@
 
 #include "kernels/jit/code/expand.hpp"
 #include "kernels/jit/code/run_of.hpp"
+#include "kernels/jit/flat/exceeds_cache.hpp"
 #include "kernels/jit/pool/average/channel_first.hpp"
 #include "kernels/jit/pool/average/channel_last.hpp"
 #include "kernels/jit/pool/average/plane.hpp"
@@ -73,6 +74,18 @@ bool is_turned(const PoolPlan& p, const Problem& problem, const Target& target) 
   return problem.op == OpKind::AvgPoolBackward && narrow && !p.g.tiles_source() && !AveragePlanePool::fits(problem);
 }
 
+/// Channels first, sums of neighbours are faster where they are shared, but not in rows of a few cells. Elements of 16
+/// bits take longer to be converted than memory takes to store them elsewhere than in the caches.
+bool is_picked(const Problem& problem, const Target& target) {
+  if (!PickedPool::fits(problem, target.isa)) return false;
+  if (channels_last(problem.attrs)) return true;
+  constexpr int64_t kLeastCells = 8, kMostCells = 15;
+  const Dims& dims = problem.out[0].dims;
+  const int64_t cells = dims[dims.size() - 1];
+  return cells >= kLeastCells && cells <= kMostCells &&
+         (bits_of(problem.out[0].dtype) == 32 || exceeds_cache(problem)) && !AveragePlanePool::fits(problem);
+}
+
 }  // namespace
 
 const char* refuse_pool_backward(const Problem& p, const Target& target) {
@@ -100,7 +113,7 @@ Result<Run> make_pool_backward(const Problem& problem, const Target& target) {
   if (global && WholePlanePool::fits(problem, target)) return run_of<WholePlanePool>(problem, target);
   if (global && !WindowPool::fits_halves(problem, target)) return make_global_maximum(problem, target);
   if (RepeatPool::fits(problem, target)) return run_of<RepeatPool>(problem, target);
-  if (PickedPool::fits(problem, target.isa)) return run_of<PickedPool>(problem, target);
+  if (is_picked(problem, target)) return run_of<PickedPool>(problem, target);
   if (const auto group = turned_group(problem, target)) {
     Target one_thread = target;
     one_thread.threads = 1;
