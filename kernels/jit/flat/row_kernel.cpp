@@ -42,15 +42,14 @@ ExprBuilder::Value RowKernelWriter::splice(const Expr& from, const std::vector<i
   return values.empty() ? ExprBuilder::Value{0} : values[from.result];
 }
 
-std::shared_ptr<const FlatKernel> RowKernelWriter::make(Isa isa, int64_t length, bool streaming, Fetching fetching,
-                                                        bool fenced) const {
+std::shared_ptr<const FlatKernel> RowKernelWriter::make(Isa isa, int64_t length, bool streaming,
+                                                        Fetching fetching) const {
   Problem types;  // expansion asks for the operands' types alone
   for (const RowOperand& o : in_) types.in.push_back(described(o));
   for (const RowOperand& o : out_) types.out.push_back({o.dtype, {}, {}, 0});
   return std::make_shared<const FlatKernel>(
       isa, expanded(expr_, types, isa),
-      RowShape{
-          .length = length, .in = in_, .out = out_, .fetching = fetching, .streaming = streaming, .fenced = fenced},
+      RowShape{.length = length, .in = in_, .out = out_, .fetching = fetching, .streaming = streaming, .fenced = false},
       0);
 }
 

@@ -24,8 +24,8 @@ class RowKernelWriter {
   /// its skeleton value is `skeleton`. Returns the value of its result.
   ExprBuilder::Value splice(const Expr& from, const std::vector<int>& in, const std::vector<RowOperand>& operands,
                             const std::vector<RowOperand>& outputs = {}, int skeleton = -1);
-  std::shared_ptr<const FlatKernel> make(Isa isa, int64_t length, bool streaming, Fetching fetching = {},
-                                         bool fenced = true) const;
+  /// After streaming calls end_streaming() is the caller's.
+  std::shared_ptr<const FlatKernel> make(Isa isa, int64_t length, bool streaming, Fetching fetching = {}) const;
 
  private:
   Expr expr_;

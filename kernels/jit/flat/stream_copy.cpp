@@ -22,7 +22,6 @@ void stream_copy(std::byte* to, const std::byte* from, size_t bytes, const std::
                        _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at)));
   }
   std::memcpy(to + end, from + end, bytes - end);
-  _mm_sfence();
 }
 
 }  // namespace partita::jit

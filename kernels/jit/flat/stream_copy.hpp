@@ -8,6 +8,7 @@ namespace partita::jit {
 
 /// Copies; whole cache lines go past the caches, so that they need not be read first. For results whose rows start
 /// anywhere, where kernels cannot stream themselves.
+/// The caller ends with end_streaming().
 /// As many bytes at `next` are fetched into the second-level cache meanwhile; null: none.
 void stream_copy(std::byte* to, const std::byte* from, size_t bytes, const std::byte* next = nullptr);
 

@@ -11,7 +11,7 @@ namespace partita::jit {
 namespace {
 
 constexpr size_t kMaxOperands = 96;
-constexpr int64_t kLeastChannels = 16;    ///< a vector
+constexpr int64_t kLeastChannels = 16;   ///< a vector
 constexpr int64_t kElementsACall = 160;  ///< on average, where a row takes several calls: prepared rows take two
 
 std::vector<int32_t> every_source(const AxisMap& map) {
@@ -108,7 +108,8 @@ ResampleDirect::Kernel ResampleDirect::make(Isa isa, size_t z_taps, size_t y_tap
 
 Status ResampleDirect::operator()(const RunArgs& args) const {
   const bool streaming = may_stream_ && outputs_aligned(args);
-  each_result_row(walk_, [&](int64_t plane, int64_t z, int64_t y) { run_row(args, plane, z, y, streaming); });
+  each_result_row(walk_, streaming,
+                  [&](int64_t plane, int64_t z, int64_t y) { run_row(args, plane, z, y, streaming); });
   return {};
 }
 

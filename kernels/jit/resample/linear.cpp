@@ -111,7 +111,8 @@ void ResampleLinear::make_kernels(const Problem& p) {
 
 Status ResampleLinear::operator()(const RunArgs& args) const {
   const bool streaming = may_stream_ && outputs_aligned(args);
-  each_result_row(walk_, [&](int64_t plane, int64_t z, int64_t y) { run_row(args, plane, z, y, streaming); });
+  each_result_row(walk_, streaming,
+                  [&](int64_t plane, int64_t z, int64_t y) { run_row(args, plane, z, y, streaming); });
   return {};
 }
 

@@ -21,7 +21,6 @@ LinearKernel::LinearKernel(const Lanes& back, const LinearShape& shape)
     body.emit_constants();
     body.emit_row_values(hooks(0, Taken::both));
     s_.gradient ? emit_gradient(body) : emit_interpolation(body);
-    if (s_.streaming) sfence();
   });
   emit_constants();
   entry_ = reinterpret_cast<void (*)(const LinearCall*)>(reinterpret_cast<uintptr_t>(finish()));

@@ -46,6 +46,7 @@ class Resample {
     const bool streaming = sums_.streams(args);
     parallel_for(parts_, cost_, [&](int64_t begin, int64_t end) {
       for (int64_t part = begin; part < end; ++part) run_part(args, part, streaming);
+      if (streaming || sums_.stages()) end_streaming();
     });
     return {};
   }

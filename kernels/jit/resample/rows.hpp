@@ -85,6 +85,8 @@ class ResampleSums {
   ResampleSums(const Problem& p, Isa isa, const PlaneWalk& walk, const ResampleBlocks& blocks);
   /// Whether the results go past the caches.
   bool streams(const RunArgs& args) const;
+  /// Whether results are put together in the caches before they go past them.
+  bool stages() const { return stages_; }
   void run(const RunArgs& args, const ResamplePiece& piece, const Prepared& from) const;
   int64_t scratch_floats() const { return scratch_rows_ * blocks_.row_floats + staged_floats_; }
 

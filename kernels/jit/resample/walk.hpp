@@ -2,6 +2,7 @@
 // A resampling as planes with taps, in both directions.
 #pragma once
 
+#include "kernels/jit/flat/exceeds_cache.hpp"
 #include "kernels/jit/flat/row_kernel.hpp"
 #include "kernels/jit/resample/axes.hpp"
 #include "kernels/jit/taps/planes.hpp"
@@ -15,12 +16,14 @@ PlaneWalk resample_walk(const Problem& p, bool channel_last);
 /// from a few vectors of sources, with axes joined.
 PlaneWalk joined_plane_walk(const Problem& p, bool channel_last, Isa isa);
 
-/// Calls run(plane, z, y) for each row of results, channel-last, on all threads.
+/// Calls run(plane, z, y) for each row of results, channel-last, on all threads; `streaming`: that stores past the
+/// caches.
 template <class F>
-void each_result_row(const PlaneWalk& walk, F run) {
+void each_result_row(const PlaneWalk& walk, bool streaming, F run) {
   const int64_t to_z = walk.z.to(), to_y = walk.y.to();
   parallel_for(walk.outer * to_z * to_y, walk.x.to() * walk.channels, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) run(row / to_y / to_z, row / to_y % to_z, row % to_y);
+    if (streaming) end_streaming();
   });
 }
 

@@ -113,6 +113,7 @@ void PickedResults::run_part(const Part& part, const RunArgs& args, bool streami
       const int64_t block = i % blocks, plane = i / blocks;
       run(part, args, plane / to_z, plane % to_z, turns * block / blocks, turns * (block + 1) / blocks, streaming);
     }
+    if (streaming) end_streaming();
   });
 }
 

@@ -101,7 +101,6 @@ PicksKernel::PicksKernel(const Lanes& back, const PicksShape& shape)
     dec(rcx);
     jnz(turn, T_NEAR);
     if (joined_) joined_->emit_finish();
-    if (s_.stores != PicksShape::Stores::plain) sfence();
   });
   emit_constants();
   if (joined_) joined_->emit_tables();

@@ -87,7 +87,6 @@ Stencil::Stencil(Isa isa, const Lanes& lanes, const StencilShape& shape)
   dec(r8);
   jnz(row, T_NEAR);
 
-  if (rows.streaming) sfence();
   vzeroupper();
   leave();
   ret();

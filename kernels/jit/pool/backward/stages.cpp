@@ -68,7 +68,7 @@ PoolStages::Kernel PoolStages::made(const Key& key, Write write) {
   const bool from_memory =
       p_.channel_last ? key.kind == Kind::sum && p_.reach(1) > 1 : key.kind == Kind::source && p_.rows() > 1;
   const Fetching fetching = from_memory ? Fetching::near() : Fetching{};
-  kernels_.emplace_back(key, w.make(isa_, key.walk.length, key.streaming, fetching, false));
+  kernels_.emplace_back(key, w.make(isa_, key.walk.length, key.streaming, fetching));
   return kernels_.back().second.get();
 }
 

@@ -49,6 +49,7 @@ class PoolForward {
       const Work work{args, scratch_.share<float>(args.scratch, number), streaming};
       std::fill_n(work.folded, plan_.folded_floats, identity_);
       for (int64_t unit = begin; unit < end; ++unit) run(work, tile(unit));
+      if (streaming) end_streaming();
     };
     parallel_for(units, plan_.source_elements / units, part, threads_);
     return {};

@@ -141,6 +141,7 @@ Status TapPool::operator()(const RunArgs& args) const {
   parallel_for(g.batch * g.dst[0] * g.dst[1], cost, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row)
       run(args, row / g.dst[1] / g.dst[0], row / g.dst[1] % g.dst[0], row % g.dst[1], streaming);
+    if (streaming) end_streaming();
   });
   return {};
 }

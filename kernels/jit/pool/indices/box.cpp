@@ -49,7 +49,7 @@ BoxKernel BoxKernel::storing(Isa isa, const Box& box, const Expr& back, const st
   RowKernelWriter w;
   const auto value = w.load(made.row_operand(0));
   w.splice(back, loaded, operands, outputs, value);
-  made.kernel_ = w.make(isa, made.length_, streaming, {}, false);
+  made.kernel_ = w.make(isa, made.length_, streaming);
   return made;
 }
 

@@ -226,7 +226,7 @@ IndexPool::Kernels IndexPool::make(Isa isa, int64_t channels) const {
   const auto best = store.load({Dtype::f32, true, (images_ ? cell_floats_ : 2 * window_floats_) * 4});
   store.splice(back_, back_in_, operands(back_in_), outputs, best);
   made.store = store.make(isa, images_ ? channels : g_.dst[2], false);
-  if (may_stream_) made.stream = store.make(isa, images_ ? channels : g_.dst[2], true, {}, false);
+  if (may_stream_) made.stream = store.make(isa, images_ ? channels : g_.dst[2], true);
   if ((images_ ? indices_.c : indices_.x) != indices_.element_bytes()) return made;
   IndexStoreShape shape{
       .dtype = indices_.dtype, .length = images_ ? channels : g_.dst[2], .cell = base_.cell, .streaming = false};
@@ -255,7 +255,7 @@ Status IndexPool::operator()(const RunArgs& args) const {
           {unit / tiles / g_.dst[0] / blocks, c, std::min(block_, g_.channels - c), z, y,
            std::min(tile_rows_, g_.dst[1] - y)});
     }
-    if (work.streams_maxima || work.streams_indices) end_streaming();
+    if (work.streams_maxima || work.streams_indices || work.staged) end_streaming();
   };
   const int64_t units = g_.batch * blocks * g_.dst[0] * tiles;
   parallel_for(units, block_ * tile_rows_ * g_.dst[2] * elements(g_.kernel), part, threads_);
