@@ -33,7 +33,8 @@ inline bool exceeds_cache(const Problem& problem) {
 /// Whether all results begin at cache lines, so that whole ones may go past the caches.
 inline bool outputs_aligned(const RunArgs& args) { return std::ranges::all_of(args.out, is_at_cache_line); }
 
-/// Makes what this thread stored past the caches visible to the others.
+/// Makes what this thread stored past the caches visible to the others. Waits until memory has it, so kernels leave it
+/// to those who call them: once at the end of a thread's share.
 inline void end_streaming() { _mm_sfence(); }
 
 }  // namespace partita::jit
