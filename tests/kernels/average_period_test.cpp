@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/jit/pool/picked.hpp"
+#include "kernels/jit/pool/backward/backward.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"
@@ -90,7 +90,7 @@ TEST(average_period, threads_and_the_other_layout_change_no_bit) {
     const auto got = run_kernel(row, p, in, 1);
     for (const int threads : {2, 3, 8}) ASSERT_EQ(byte_difference(run_kernel(row, p, in, threads), got), "");
     const auto other = run_kernel(row, first, in_first, 1);
-    const double tolerance = jit::PickedPool::fits(first, Isa::avx512) ? tolerance_of(pool.dtype) : 0;
+    const double tolerance = jit::is_picked(first, kTarget) ? tolerance_of(pool.dtype) : 0;
     for (int64_t i = 0; i < elements(first.out[0].dims); ++i)
       ASSERT_NEAR(other[0].get(i), got[0].get(channel_last_at(first.out[0].dims, i)), tolerance) << "element " << i;
   }

@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "kernels/jit/pool/backward/backward.hpp"
 #include "kernels/jit/pool/picked.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/text.hpp"
@@ -124,6 +125,21 @@ Geometry square(const Geometry::Axis& a) {
   g.add(a);
   g.add(a);
   return g;
+}
+
+TEST(pool_picked, gradients_channels_first_are_picked_in_narrow_rows) {
+  const auto is_picked = [](const Geometry& g, Dtype dtype, bool large) {
+    Problem p = pooled({.gradient = true, .channels = 64, .dtype = dtype}, g);
+    if (large) p.result_bytes = int64_t{1} << 40;
+    return jit::is_picked(p, {.isa = Isa::avx512, .threads = 2});
+  };
+  const Geometry narrow = square(axis(6, 3, 2));  // 13 cells
+  EXPECT_TRUE(is_picked(narrow, Dtype::f32, false));
+  EXPECT_TRUE(is_picked(narrow, Dtype::bf16, true));
+  EXPECT_FALSE(is_picked(narrow, Dtype::bf16, false)) << "converted in the caches";
+  EXPECT_FALSE(is_picked(square(axis(3, 3, 2)), Dtype::f32, false)) << "seven cells";
+  EXPECT_FALSE(is_picked(square(axis(8, 2, 2)), Dtype::f32, false)) << "sixteen cells";
+  EXPECT_FALSE(is_picked(square(axis(12, 3, 1, 1, 1)), Dtype::f32, false)) << "as many windows as cells";
 }
 
 /// Turns of rows read and write what follows each other.

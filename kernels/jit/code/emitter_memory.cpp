@@ -94,9 +94,7 @@ void Emitter::load_bytes(Xmm dst, int bytes, const RegExp& address, int count) {
            : count == 2 ? vmovq(few, qword[address])
                         : vmovups(few, ptr[address]);
   }
-  if (wide_ || !part) {
-    return load_masked(part ? dst | mask_of(count) | T_z : dst, bytes, address);
-  }
+  if (wide_ || !part) return load_masked(part ? dst | mask_of(count) | T_z : dst, bytes, address);
   if (bytes == 4) {
     masks_used_ = true;
     vmovups(scratch(0), ptr[rip + masks_ + (8 - count) * 4]);

@@ -133,7 +133,6 @@ TurnedPool::TurnedPool(const Problem& problem, const Target& target, Run group)
     next->is_fetched = true;
     o.next = static_cast<int>(next - in_.begin());
   }
-  streamed_ = most_streamed > 0;
   streamed_at_ = group_scratch_;
   group_scratch_ += aligned(most_streamed * together_);
   for (Operand& o : in_) make_kernels(o, target.isa, false);
@@ -179,7 +178,7 @@ Status TurnedPool::operator()(const RunArgs& args) const {
   const auto part = [&](int64_t begin, int64_t end, int number) {
     std::byte* scratch = scratch_.share(args.scratch, number);
     for (int64_t group = begin; group < end; ++group) run(args, group * together_, scratch);
-    if (streamed_) end_streaming();
+    if (std::ranges::any_of(out_, &Operand::is_streamed)) end_streaming();
   };
   parallel_for((planes_ - 1) / together_ + 1, group_scratch_, part, threads_);
   return {};

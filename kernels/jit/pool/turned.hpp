@@ -59,7 +59,6 @@ class TurnedPool {
   Run group_;
   int threads_;
   int64_t channels_, planes_, together_;
-  bool streamed_ = false;  ///< some result
   // in scratch memory
   int64_t streamed_at_ = 0;    ///< planes on their way past the caches
   int64_t group_scratch_ = 0;  ///< that of `group`

@@ -55,8 +55,7 @@ PickedResults::PickedResults(const Problem& p, const PlaneWalk& walk, Fold fold,
     parts_.push_back(make_part(p, std::move(view), fold, std::max(1, target.threads), parts_.empty()));
 }
 
-PickedResults::Part PickedResults::make_part(const Problem& p, PicksView view, Fold fold, int threads,
-                                             bool streams) const {
+PickedResults::Part PickedResults::make_part(const Problem& p, PicksView view, Fold fold, int threads, bool streams) {
   Part part{.view = std::move(view)};
   const PicksView& v = part.view;
   const PlaneWalk& walk = v.walk;
@@ -79,7 +78,7 @@ PickedResults::Part PickedResults::make_part(const Problem& p, PicksView view, F
   shape.picks = *picks_of(walk.x);
   shape.in = operands(v.in);
   shape.out = operands(v.out);
-  const TensorDesc& source = p.in[static_cast<size_t>(front_port(p.step))];
+  const TensorDesc& source = p.in[static_cast<size_t>(v.source_port)];
   const bool from_memory = leaves_the_caches(elements(source.dims) * bits_of(source.dtype) / 8);
   if (from_memory && !reads_streams_alone()) shape.rows.fetching = Fetching::in_turns();
   part.plain = std::make_unique<const PicksKernel>(back, shape);
@@ -100,26 +99,26 @@ PickedResults::Part PickedResults::make_part(const Problem& p, PicksView view, F
 
 Status PickedResults::operator()(const RunArgs& args) const {
   const bool aligned = outputs_aligned(args);
-  for (const Part& part : parts_) run_part(part, args, aligned && part.streaming);
+  for (const Part& part : parts_) part.run(args, aligned && part.streaming);
   return {};
 }
 
-void PickedResults::run_part(const Part& part, const RunArgs& args, bool streaming) {
-  const PlaneWalk& walk = part.view.walk;
-  const int64_t to_z = walk.z.to(), turns = walk.y.to(), blocks = part.blocks;
-  const int64_t items = part.view.planes() * to_z * blocks;
+void PickedResults::Part::run(const RunArgs& args, bool streams) const {
+  const PlaneWalk& walk = view.walk;
+  const int64_t to_z = walk.z.to(), turns = walk.y.to();
+  const int64_t items = view.planes() * to_z * blocks;
   parallel_for(items, ceil_div(turns, blocks) * walk.x.to(), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t block = i % blocks, plane = i / blocks;
-      run(part, args, plane / to_z, plane % to_z, turns * block / blocks, turns * (block + 1) / blocks, streaming);
+      run(args, plane / to_z, plane % to_z, turns * block / blocks, turns * (block + 1) / blocks, streams);
     }
-    if (streaming) end_streaming();
+    if (streams) end_streaming();
   });
 }
 
-void PickedResults::run(const Part& part, const RunArgs& args, int64_t plane, int64_t z, int64_t begin, int64_t end,
-                        bool streaming) {
-  const PicksView& v = part.view;
+void PickedResults::Part::run(const RunArgs& args, int64_t plane, int64_t z, int64_t begin, int64_t end,
+                              bool streams) const {
+  const PicksView& v = view;
   std::array<const void*, PicksKernel::kMostOperands> in;
   std::array<void*, PicksKernel::kMostOperands> out;
   for (size_t o = 0; o < v.in.size(); ++o)
@@ -133,14 +132,14 @@ void PickedResults::run(const Part& part, const RunArgs& args, int64_t plane, in
                  .out = out.data(),
                  .joined = nullptr,
                  .pending = 0};
-  if (!streaming || !part.joined) return (streaming ? *part.streaming : *part.plain)(call);
+  if (!streams || !joined) return (streams ? *streaming : *plain)(call);
   const int64_t each = v.out[0].each;
-  const JoinedCall joined({out.data(), v.out.size()}, each, JoinedStores::together(Isa::avx512, each),
+  const JoinedCall shared({out.data(), v.out.size()}, each, JoinedStores::together(Isa::avx512, each),
                           (end - begin) * v.walk.x.to());
-  call.joined = joined.places();
-  call.pending = joined.pending();
-  (*part.streaming)(call);
-  joined.finish();
+  call.joined = shared.places();
+  call.pending = shared.pending();
+  (*streaming)(call);
+  shared.finish();
 }
 
 }  // namespace partita::jit

@@ -31,13 +31,13 @@ class PickedResults {
     int64_t blocks = 1;  ///< of turns of a plane
     std::unique_ptr<const PicksKernel> plain = nullptr, streaming = nullptr;
     bool joined = false;  ///< the stores of `streaming`
+
+    void run(const RunArgs& args, bool streams) const;
+    /// Turns [begin, end) of a plane.
+    void run(const RunArgs& args, int64_t plane, int64_t z, int64_t begin, int64_t end, bool streams) const;
   };
 
-  Part make_part(const Problem& p, PicksView view, Fold fold, int threads, bool streams) const;
-  static void run_part(const Part& part, const RunArgs& args, bool streaming);
-  /// Turns [begin, end) of a plane.
-  static void run(const Part& part, const RunArgs& args, int64_t plane, int64_t z, int64_t begin, int64_t end,
-                  bool streaming);
+  static Part make_part(const Problem& p, PicksView view, Fold fold, int threads, bool streams);
 
   std::vector<Part> parts_;
 };

@@ -76,22 +76,23 @@ std::optional<PicksView> picks_view(const Problem& p, const PlaneWalk& walk) {
                  .in_ports = loaded_operands(back_expression(p)),
                  .row_taps = static_cast<size_t>(walk.z.most_taps() * walk.y.most_taps()),
                  .rows_weighted = is_weighted(walk.z) || is_weighted(walk.y)};
-  auto rows = picked_rows(walk, view.source);
-  if (!rows || view.source.row_step(walk, walk.x.from()) != 1) return {};
-  view.rows = *std::move(rows);
   for (int k : view.in_ports) view.in.push_back(walked(p.in[static_cast<size_t>(k)], p, walk));
   for (const TensorDesc& desc : p.out) view.out.push_back(walked(desc, p, walk));
   const auto step = [&](const WalkedTensor& t) { return t.row_step(walk, walk.x.to()); };
-  if (std::ranges::any_of(view.in, [&](const WalkedTensor& t) { return step(t) < 0; }) ||
+  if (view.source.row_step(walk, walk.x.from()) != 1 ||
+      std::ranges::any_of(view.in, [&](const WalkedTensor& t) { return step(t) < 0; }) ||
       std::ranges::any_of(view.out, [&](const WalkedTensor& t) { return step(t) != 1; }))
     return {};
+  auto rows = picked_rows(walk, view.source);
+  if (!rows) return {};
+  view.rows = *std::move(rows);
   return view;
 }
 
 std::vector<PicksView> in_turns_of_rows(const PicksView& view) {
   const PlaneWalk& walk = view.walk;
   const int64_t results = walk.x.to(), rows = walk.z.to() * walk.y.to();
-  if (results == 1 || results % kLanes == 0 || results >= kLanes) return {};
+  if (results < 2 || results >= kLanes) return {};
   int64_t each = sizeof(float);
   for (const WalkedTensor& t : view.out) each = std::clamp<int64_t>(t.each, 2, each);
   const int64_t line = kCacheLine / each, together = line / std::gcd(results, line);

@@ -74,18 +74,6 @@ bool is_turned(const PoolPlan& p, const Problem& problem, const Target& target) 
   return problem.op == OpKind::AvgPoolBackward && narrow && !p.g.tiles_source() && !AveragePlanePool::fits(problem);
 }
 
-/// Channels first, sums of neighbours are faster where they are shared, but not in rows of a few cells. Elements of 16
-/// bits take longer to be converted than memory takes to store them elsewhere than in the caches.
-bool is_picked(const Problem& problem, const Target& target) {
-  if (!PickedPool::fits(problem, target.isa)) return false;
-  if (channels_last(problem.attrs)) return true;
-  constexpr int64_t kLeastCells = 8, kMostCells = 15;
-  const Dims& dims = problem.out[0].dims;
-  const int64_t cells = dims[dims.size() - 1];
-  return cells >= kLeastCells && cells <= kMostCells &&
-         (bits_of(problem.out[0].dtype) == 32 || exceeds_cache(problem)) && !AveragePlanePool::fits(problem);
-}
-
 }  // namespace
 
 const char* refuse_pool_backward(const Problem& p, const Target& target) {
@@ -100,6 +88,17 @@ const char* refuse_pool_backward(const Problem& p, const Target& target) {
     if (const char* reason = refuse_windows(plan)) return reason;
   if (const char* reason = refuse_folds_of(plan, p, target)) return reason;
   return PoolStages::refuse(plan);
+}
+
+bool is_picked(const Problem& problem, const Target& target) {
+  if (!channels_last(problem.attrs)) {
+    constexpr int64_t kLeastCells = 8, kMostCells = 15;
+    const Dims& dims = problem.out[0].dims;
+    const int64_t cells = dims[dims.size() - 1];
+    if (cells < kLeastCells || cells > kMostCells || AveragePlanePool::fits(problem)) return false;
+    if (bits_of(problem.out[0].dtype) < 32 && !exceeds_cache(problem)) return false;
+  }
+  return PickedPool::fits(problem, target.isa);
 }
 
 std::optional<Problem> turned_group(const Problem& problem, const Target& target) {
