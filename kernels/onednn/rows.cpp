@@ -6,6 +6,7 @@
 #include <array>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -81,7 +82,11 @@ struct Copy {
   size_t port;
   TensorDesc user, copy;
   size_t offset_bytes;
+  bool kept = false;      ///< of a constant
+  size_t pack = kNoPack;  ///< number of the row's pack that takes its place
   Run run = {};
+
+  static constexpr size_t kNoPack = static_cast<size_t>(-1);
 };
 
 struct Copies {
@@ -109,7 +114,7 @@ TensorDesc repeated(TensorDesc desc, const TensorDesc& tensor) {
 
 /// Behind the operator's own `ports` tensors come operands of expressions: what is repeated in them is copied once.
 void copy_side(Layout layout, size_t ports, std::vector<TensorDesc>& tensors, std::vector<Copy>& copies, size_t& bytes,
-               uint64_t* constant_ports = nullptr) {
+               uint64_t kept_ports = 0) {
   for (size_t port = 0; port < tensors.size(); ++port) {
     TensorDesc& tensor = tensors[port];
     const TensorDesc user = port < ports ? tensor : distinct(tensor);
@@ -117,17 +122,21 @@ void copy_side(Layout layout, size_t ports, std::vector<TensorDesc>& tensors, st
     copy.dtype = Dtype::f32;
     const TensorDesc whole = port < ports ? copy : repeated(copy, tensor);
     if (!is_floating(tensor.dtype) || whole == tensor) continue;
-    if (constant_ports) *constant_ports &= ~(uint64_t{1} << port);
-    copies.push_back({port, user, copy, bytes});
+    copies.push_back({.port = port,
+                      .user = user,
+                      .copy = copy,
+                      .offset_bytes = bytes,
+                      .kept = port < Problem::kMostPorts && (kept_ports >> port & 1) != 0});
     bytes += aligned(bytes_for(Dtype::f32, elements(copy.dims)));
     tensor = whole;
   }
 }
 
-Copies copies_of(const Problem& problem, Layout layout) {
+Copies copies_of(const Problem& problem, const Target& target, Layout layout) {
   Copies copies{.problem = problem, .in = {}, .out = {}};
   const auto inputs = static_cast<size_t>(problem.in_ports());
-  copy_side(layout, inputs, copies.problem.in, copies.in, copies.bytes, &copies.problem.constant_ports);
+  const uint64_t kept = target.keeps_packs ? problem.constant_ports : 0;
+  copy_side(layout, inputs, copies.problem.in, copies.in, copies.bytes, kept);
   copy_side(layout, problem.out.size(), copies.problem.out, copies.out, copies.bytes);
   return copies;
 }
@@ -142,7 +151,7 @@ Result<const char*> plan_in_floats(Planner plan, const Problem& problem, const T
   const char* reason = nullptr;
   bool found = false;
   for (const Layout layout : {compact, dense}) {
-    PlanInFloats candidate{copies_of(problem, layout), {}};
+    PlanInFloats candidate{copies_of(problem, target, layout), {}};
     PT_ASSIGN(reason, planned(plan, candidate.copies.problem, target, candidate.run));
     if (reason || (found && candidate.run.slow())) continue;
     found = true;
@@ -169,6 +178,35 @@ Status run_copy(const Copy& copy, const void* from, void* to, void* scratch) {
   return copy.run.call({{&from, 1}, {&to, 1}, scratch});
 }
 
+/// The packs of the work on copies come first. What it packs of a port whose copy is kept is made of the tensor itself,
+/// by way of a copy; where it packs nothing of the port, the copy is the pack.
+std::vector<Pack> packs_of(Copies& copies, const Run& inner) {
+  const auto behind_copies = [skip = copies.bytes](void* scratch) { return static_cast<char*>(scratch) + skip; };
+  std::vector<Pack> packs;
+  for (const Pack& pack : inner.packs) {
+    const auto copied = std::ranges::find_if(copies.in, [&](Copy& c) { return c.kept && c.port == pack.port; });
+    const bool copies_first = copied != copies.in.end();
+    if (copies_first) copied->pack = packs.size();
+    packs.push_back({pack.port, pack.bytes,
+                     [make = pack.make, behind_copies, copy = copies_first ? std::optional(*copied) : std::nullopt](
+                         const void* from, void* to, void* scratch) {
+                       if (!copy) return make(from, to, behind_copies(scratch));
+                       char* const floats = static_cast<char*>(scratch) + copy->offset_bytes;
+                       PT_TRY(run_copy(*copy, from, floats, behind_copies(scratch)));
+                       return make(floats, to, behind_copies(scratch));
+                     }});
+  }
+  for (Copy& copy : copies.in) {
+    if (!copy.kept || copy.pack != Copy::kNoPack) continue;
+    copy.pack = packs.size();
+    packs.push_back({copy.port, bytes_for(Dtype::f32, elements(copy.copy.dims)),
+                     [copy, behind_copies](const void* from, void* to, void* scratch) {
+                       return run_copy(copy, from, to, behind_copies(scratch));
+                     }});
+  }
+  return packs;
+}
+
 Status run_on_copies(const Copies& copies, const Run& inner, const RunArgs& args) {
   char* const scratch = static_cast<char*>(args.scratch);
   char* const rest = scratch + copies.bytes;
@@ -177,8 +215,11 @@ Status run_on_copies(const Copies& copies, const Run& inner, const RunArgs& args
   std::copy(args.in.begin(), args.in.end(), in.begin());
   std::copy(args.out.begin(), args.out.end(), out.begin());
   for (const Copy& copy : copies.in) {
-    char* const floats = scratch + copy.offset_bytes;
-    PT_TRY(run_copy(copy, in[copy.port], floats, rest));
+    const void* floats = copy.pack < args.packed.size() ? args.packed[copy.pack] : nullptr;
+    if (!floats) {
+      floats = scratch + copy.offset_bytes;
+      PT_TRY(run_copy(copy, in[copy.port], scratch + copy.offset_bytes, rest));
+    }
     in[copy.port] = floats;
   }
   for (const Copy& copy : copies.out) out[copy.port] = scratch + copy.offset_bytes;
@@ -223,11 +264,7 @@ Result<Run> make_in_floats(Planner plan, const Problem& problem, const Target& t
   PT_ASSIGN(const size_t copies_scratch, make_copies(copies, target));
   const size_t bytes = copies.bytes + std::max(inner.scratch_bytes, copies_scratch);
   const int team = inner.team;
-  std::vector<Pack> packs = inner.packs;
-  for (Pack& pack : packs)
-    pack.make = [make = pack.make, skip = copies.bytes](const void* from, void* to, void* scratch) {
-      return make(from, to, static_cast<char*>(scratch) + skip);
-    };
+  std::vector<Pack> packs = packs_of(copies, inner);
   return Run{.call = [copies = std::move(copies),
                       inner = std::move(inner)](const RunArgs& args) { return run_on_copies(copies, inner, args); },
              .scratch_bytes = bytes,

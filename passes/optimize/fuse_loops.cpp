@@ -103,6 +103,9 @@ class Fuser {
 
   static bool is_any(const Step&) { return true; }
 
+  /// What is computed once for many tiles is not computed again by each.
+  static bool runs_less_often(const Step& maker, const Step& reader) { return maker.constant && !reader.constant; }
+
   /// Joins step `reader`, a product, with the loops that make its two inputs, where its kernels read their sources
   /// instead. A loop whose result is needed elsewhere stays beside. Returns where the product stands then.
   size_t join_fronts(size_t reader) {
@@ -138,6 +141,7 @@ class Fuser {
     for (size_t maker = 0; maker < reader; ++maker) {
       Step& m = p_.steps[maker];
       if (!m.writes(b)) continue;
+      if (runs_less_often(m, r)) return -1;
       turn(m, m.problem.out[0], r.problem.in[port]);
       const bool fits = m.problem.step == StepKind::loop && m.out.size() == 1 && !has_folds(m.problem) &&
                         r.problem.in[port] == m.problem.out[0] && covers(m.problem.out[0], buffer(b));
@@ -169,7 +173,7 @@ class Fuser {
         continue;
       for (size_t maker = 0; maker < reader; ++maker) {
         if (!p_.steps[maker].writes(b)) continue;
-        if (!wanted(p_.steps[maker])) break;
+        if (!wanted(p_.steps[maker]) || runs_less_often(p_.steps[maker], r)) break;
         if (join_behind(maker, reader) || join_in_front(maker, reader, b)) return true;
         break;
       }
@@ -304,6 +308,7 @@ class Fuser {
     joined.problem.weights_front = m.problem.weights_front;
     joined.problem.in = m.problem.in;
     joined.in = m.in;
+    joined.constant = r.constant;
     if (is_skeleton(m.problem.step)) {
       joined.problem.ports_in = m.problem.in_ports();
       joined.problem.ports_out = m.problem.out_ports();

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "kernels/thread_scratch.hpp"
+#include "passes/mark_constants.hpp"
 #include "passes/optimize/drop_copies.hpp"
 #include "passes/optimize/fuse_loops.hpp"
 #include "passes/plan.hpp"
@@ -32,6 +33,10 @@ struct Port {
   bool written = false;
 };
 
+/// What tiles along the last axis share (keys and values of a head) is brought into its last form once for all those
+/// that a thread computes. Of larger tensors, each thread would hold a copy that leaves the caches.
+constexpr size_t kMostKept = size_t{4} << 20;
+
 struct TileProgram {
   Program program;
   std::vector<Port> ports;
@@ -47,7 +52,9 @@ class Maker {
     for (const Region::Local& l : region_.local) add_local(l);
     for (size_t i = 0; i < region_.steps.size(); ++i) PT_TRY(add_step(i));
     drop_copies(made_.program);
+    mark_constants(made_.program);  // so that loops are fused with their like
     fuse_loops(made_.program, target);
+    mark_constants(made_.program);
     PT_TRY(select_kernels(made_.program, target));
     plan_memory(made_.program);
     return std::move(made_);
@@ -149,6 +156,7 @@ class Maker {
              .tensor = static_cast<uint64_t>(port.buffer),  // a tile's pairs name buffers of the program around
              .desc = logical_tensor(0, desc.dtype, desc.dims, desc.strides),
              .content = {}};
+    if (!port.written && stays(port, b.desc)) b.desc.property = Property::constant;
     // What is made between products is read soon.
     if (port.written && region_.around == Around::sums)
       b.whole_bytes = around_.buffers[static_cast<size_t>(port.buffer)].desc.size_bytes();
@@ -156,6 +164,12 @@ class Maker {
     port.inner = static_cast<int>(made_.program.buffers.size()) - 1;
     made_.ports.push_back(std::move(port));
     return made_.ports.back().inner;
+  }
+
+  /// Whether tiles that follow each other along the last axis see the same place of the tensor.
+  bool stays(const Port& port, const logical_tensor& piece) const {
+    return port.buffer != Step::kNoBuffer && extents_.back() < region_.axes.back().extent && port.step.back() == 0 &&
+           piece.size_bytes() <= kMostKept;
   }
 
   const Program& around_;
@@ -174,7 +188,7 @@ class Tiles {
   std::vector<int> in, out;  ///< buffers of the program around, as the step has them
 
   ThreadScratch scratch(int threads) const {
-    return {threads, static_cast<int64_t>(std::max(bytes_of(full.program), has_rest ? bytes_of(rest.program) : 0))};
+    return {threads, static_cast<int64_t>(shared_bytes() + aligned(full.program.kept_bytes) + rest.program.kept_bytes)};
   }
 
   Status run(const RunArgs& args, int most) const {
@@ -184,7 +198,7 @@ class Tiles {
     Status failed;
     const auto part = [&](int64_t begin, int64_t end, int number) {
       const ThreadScope alone(1);  // the programs' scratch memory is for one thread
-      auto* memory = scratch(most).share(args.scratch, number);
+      Memory memory{scratch(most).share(args.scratch, number)};
       for (int64_t t = begin; t < end; ++t)
         if (Status s = run_tile(args, memory, t); !s.ok()) {
           const std::lock_guard lock(mutex);
@@ -198,9 +212,16 @@ class Tiles {
   }
 
  private:
-  static size_t bytes_of(const Program& p) { return aligned(p.arena_bytes) + aligned(p.addresses * sizeof(void*)); }
+  /// A thread's: for the arena and the addresses of either program, behind them what each keeps between its tiles.
+  struct Memory {
+    std::byte* start;
+    int64_t kept_of_full = -1, kept_of_rest = -1;  ///< for which index along the axes before the last
+  };
 
-  Status run_tile(const RunArgs& args, std::byte* memory, int64_t t) const {
+  static size_t bytes_of(const Program& p) { return aligned(p.arena_bytes) + aligned(p.addresses * sizeof(void*)); }
+  size_t shared_bytes() const { return std::max(bytes_of(full.program), has_rest ? bytes_of(rest.program) : 0); }
+
+  Status run_tile(const RunArgs& args, Memory& memory, int64_t t) const {
     std::vector<int64_t>::size_type axis = counts.size();
     std::array<int64_t, kMaxRank> at{};
     int64_t left = t;
@@ -210,8 +231,11 @@ class Tiles {
     }
     const bool last = has_rest && t % counts.back() == counts.back() - 1;
     const TileProgram& tile = last ? rest : full;
-    auto** pointers = reinterpret_cast<void**>(memory + aligned(tile.program.arena_bytes));
-    place_buffers(tile.program, pointers, memory, nullptr);
+    auto** pointers = reinterpret_cast<void**>(memory.start + aligned(tile.program.arena_bytes));
+    std::byte* kept = nullptr;
+    if (tile.program.kept_bytes > 0)
+      kept = memory.start + shared_bytes() + (last ? aligned(full.program.kept_bytes) : 0);
+    place_buffers(tile.program, pointers, memory.start, kept);
     for (const Port& port : tile.ports) {
       int64_t bits = port.first;
       for (size_t c = 0; c < counts.size(); ++c) bits += at[c] * port.step[c];
@@ -219,7 +243,13 @@ class Tiles {
       const auto base = reinterpret_cast<uintptr_t>(base_of(port, args));
       pointers[port.inner] = reinterpret_cast<void*>(base + static_cast<uintptr_t>(bits / 8));
     }
-    return run_steps(tile.program, pointers, memory, nullptr);
+    const int64_t before = t / counts.back();
+    int64_t& kept_of = last ? memory.kept_of_rest : memory.kept_of_full;
+    if (kept && kept_of != before) {
+      PT_TRY(make_kept(tile.program, pointers, memory.start, kept));
+      kept_of = before;
+    }
+    return run_steps(tile.program, pointers, memory.start, kept);
   }
 
   const void* base_of(const Port& port, const RunArgs& args) const {
@@ -259,8 +289,18 @@ std::string describe(const Tiles& tiles) {
   for (int64_t count : tiles.counts) n *= count;
   std::string text = str(n, " tiles of ");
   for (size_t c = 0; c < tiles.extents.size(); ++c) text += str(c ? "x" : "", tiles.extents[c]);
-  text += ", each:";
-  for (const Step& s : tiles.full.program.steps) text += str(" ", s.picked.kernel->name, " (", text_of(s), ");");
+  const auto add_steps = [&](bool constant) {
+    for (const Step& s : tiles.full.program.steps)
+      if (s.constant == constant) text += str(" ", s.picked.kernel->name, " (", text_of(s), ");");
+  };
+  if (std::ranges::any_of(tiles.full.program.steps, &Step::constant)) {
+    text += str(", once for ", tiles.counts.back(), " of them:");
+    add_steps(true);
+    text += " each:";
+  } else {
+    text += ", each:";
+  }
+  add_steps(false);
   text.pop_back();
   return text;
 }
@@ -272,6 +312,7 @@ Result<Step> tile_step(const Program& program, const Region& region, const std::
   Target alone = target;
   alone.threads = 1;
   alone.deterministic = false;  // with one thread there is nothing to split
+  alone.keeps_packs = true;     // for all tiles along the last axis
   const ThreadScope scope(1);
   auto tiles = std::make_shared<Tiles>();
   tiles->extents = extents;

@@ -17,6 +17,7 @@ namespace {
 constexpr int64_t kWorthTiles = 256 << 10;  ///< bytes of values alive at once that stay in the caches anyhow
 constexpr int64_t kWantedTiles = 16;        ///< so that threads share them evenly
 constexpr int64_t kRows = 32;               ///< products of fewer rows are slow
+constexpr int64_t kTooLarge = 64;           ///< so many times the weights, and what is between is not held as a whole
 
 constexpr int64_t kLine = 64, kLeastRun = 2048;  ///< bytes that follow each other, of tensors that tiles cut
 constexpr int64_t kManyTiles = 64;               ///< of work that is not computed twice in any case
@@ -71,10 +72,8 @@ class Sizes {
     return sum;
   }
 
-  /// Bytes of inputs that do not move with the last tile axis, all tiles of the other axes together (`each` false) or
-  /// for one.
-  int64_t repeated(bool each) const {
-    const int last = static_cast<int>(r_.axes.size()) - 1;
+  /// Bytes of inputs that every tile reads all of.
+  int64_t repeated() const {
     std::set<int> seen;
     int64_t sum = 0;
     for (size_t i = 0; i < r_.steps.size(); ++i) {
@@ -82,18 +81,19 @@ class Sizes {
       for (size_t k = 0; k < step.in.size(); ++k) {
         const int b = step.in[k];
         if (b == Step::kNoBuffer || r_.local_of(b) || !seen.insert(b).second) continue;
-        int64_t elements = 1, tiles = 1;
-        bool moves = false;
         const TensorDesc& desc = step.problem.in[k];
+        const auto moves = [&](int d) {
+          const int at = r_.walks[i].in[k][static_cast<size_t>(d)];
+          return at >= 0 && r_.tiled[i][static_cast<size_t>(at)] >= 0;
+        };
+        int64_t elements = 1;
+        bool cut = false;
         for (int d = 0; d < desc.dims.size(); ++d) {
           if (desc.strides[d] == 0) continue;
-          const int at = r_.walks[i].in[k][static_cast<size_t>(d)];
-          const int axis = at < 0 ? -1 : r_.tiled[i][static_cast<size_t>(at)];
-          moves = moves || axis == last;
+          cut = cut || moves(d);
           elements *= desc.dims[d];
-          if (axis >= 0) tiles *= desc.dims[d];
         }
-        if (!moves) sum += static_cast<int64_t>(bytes_for(desc.dtype, elements)) / (each ? tiles : 1);
+        if (!cut) sum += static_cast<int64_t>(bytes_for(desc.dtype, elements));
       }
     }
     return sum;
@@ -114,17 +114,12 @@ class Sizes {
   const Region& r_;
 };
 
-/// As many rows as fit, in parts of nearly one size.
+/// As many rows as fit, in parts of one size where that costs few rows, otherwise of nearly one size.
 int64_t rows_of(int64_t extent, int64_t most) {
+  for (int64_t rows = most / 16 * 16; rows >= std::max(kRows, most / 2); rows -= 16)
+    if (extent % rows == 0) return rows;
   const int64_t parts = ceil_div(extent, std::max(most, kRows));
   return std::min(extent, ceil_div(ceil_div(extent, parts), 16) * 16);
-}
-
-/// Whether some step does not have the tile axis, and so runs again for each tile along it.
-bool repeats_steps(const Region& region, int axis) {
-  return std::any_of(region.tiled.begin(), region.tiled.end(), [&](const std::vector<int>& tiled) {
-    return std::find(tiled.begin(), tiled.end(), axis) == tiled.end();
-  });
 }
 
 /// Whether the tile axis cuts matrices, rather than telling them apart.
@@ -152,10 +147,7 @@ std::optional<std::vector<int64_t>> tiling_of(const Program& program, const Regi
   if (rows) {
     const int64_t others = sizes.tiles(extents) / extent;
     const int64_t most = sizes.reach(extents, last, budget);
-    // loops that every tile repeats (dequantization of keys) cost less in fewer tiles
-    const int64_t wanted =
-        repeats_steps(region, static_cast<int>(last)) ? extent : ceil_div(extent * others, kWantedTiles);
-    extents[last] = rows_of(extent, std::min(most, wanted));
+    extents[last] = rows_of(extent, std::min(most, ceil_div(extent * others, kWantedTiles)));
   }
   // small matrices: several of them in one tile; of a matrix cut along both axes, some rows
   for (size_t c = region.axes.size(); c-- > 0;) {
@@ -173,9 +165,10 @@ std::optional<std::vector<int64_t>> tiling_of(const Program& program, const Regi
     if (extents[c] < region.axes[c].extent) break;  // so that a tile is a run of elements where axes are in order
   }
   if (sizes.tiles(extents) < 2) return std::nullopt;
-  // weights that do not stay in the cache are read again by every tile
-  const int64_t parts = ceil_div(extent, extents[last]);
-  if (sizes.repeated(true) > cache_bytes() && sizes.repeated(false) * (parts - 1) > sizes.local_bytes())
+  // Weights that do not stay in the cache are read again by every tile. Keys and values of a head are, too, but a whole
+  // product over all heads would not be faster for them.
+  const int64_t parts = ceil_div(extent, extents[last]), repeated = sizes.repeated(), between = sizes.local_bytes();
+  if (repeated > cache_bytes() && repeated * (parts - 1) > between && between < kTooLarge * repeated)
     return std::nullopt;
   return extents;
 }

@@ -153,6 +153,42 @@ TEST(tile, quantized_attention) {
   EXPECT_EQ(g.difference(g.run()), "") << g.steps();
 }
 
+TEST(tile, what_all_rows_of_a_head_share_is_made_once) {
+  const auto with_keys = [](const char* dtype, const char* keys) {
+    return compiled_graph(str("%10: f32 = Dequantize(%1: s8[1,2,300,32]) {scales=[0.02], zps=[3], qtype=per_tensor};",
+                              keys, "%13 = MatMul(%0: ", dtype,
+                              "[1,2,300,32], %11) {transpose_b=true}; %14 = SoftMax(%13) {axis=-1}; %15 = MatMul(%14, "
+                              "%2: ",
+                              dtype, "[1,2,300,32])"),
+                          2);
+  };
+  for (const auto& [dtype, keys] : {std::pair{"f32", "%11 = Multiply(%10, %12: f32[1]);"},
+                                    {"bf16", "%11: bf16 = TypeCast(%10);"},
+                                    {"f16", "%11: f16 = TypeCast(%10);"}}) {
+    const CompiledGraph g = with_keys(dtype, keys);
+    ASSERT_TRUE(is_tiled(g)) << g.steps();
+    const std::string& note = g.executable->program.steps[0].note;
+    const size_t once = note.find("once for"), dequantized = note.find("Dequantize"), each = note.find(" each:");
+    EXPECT_LT(once, dequantized) << note;
+    EXPECT_LT(dequantized, each) << note;
+    EXPECT_EQ(g.difference(g.run()), "") << g.steps();
+  }
+  const CompiledGraph plain = compiled_graph(attention(2, 3, 160, 16, "f32"), 2);
+  EXPECT_EQ(plain.executable->program.steps[0].note.find("once for"), std::string::npos) << plain.steps();
+}
+
+TEST(tile, long_sequences_do_not_hold_the_scores_either) {
+  // keys and values of a head do not fit the second-level cache
+  for (const char* dtype : {"f32", "bf16", "f16"}) {
+    const CompiledGraph g = compiled_graph(attention(1, 2, 8192, 128, dtype), 2);
+    EXPECT_TRUE(is_tiled(g)) << g.steps();
+    EXPECT_LT(g.executable->program.arena_bytes, score_bytes(1, 2, 8192, Dtype::f32) / 8) << g.steps();
+  }
+  // of one head alone
+  const CompiledGraph alone = compiled_graph(attention(1, 1, 16384, 32, "f32"), 2);
+  EXPECT_TRUE(is_tiled(alone)) << alone.steps();
+}
+
 TEST(tile, strided_inputs_are_read_where_they_lie) {
   // heads between rows and columns, as projections leave them
   const CompiledGraph g = compiled_graph(

@@ -80,6 +80,21 @@ TEST(constant_cache, results_are_the_references_whatever_is_kept) {
   }
 }
 
+TEST(constant_cache, copies_of_weights_in_another_type_are_kept_too) {
+  const std::string products =
+      "%3 = Convolution(%0: f16[1,9,9,16], %1: f16[3,3,16,24], %2: f16[24]) {strides=[1,1], pads_begin=[1,1], "
+      "pads_end=[1,1], dilations=[1,1], data_format=NXC, weights_format=XIO}; %5 = MatMul(%3, %4: f16[24,40])";
+  const CompiledGraph changing = compiled_graph(products, 2, 1, {});
+  const Tensors expected = changing.run();
+  EXPECT_EQ(changing.difference(expected), "") << changing.steps();
+  for (size_t megabytes : {size_t{0}, size_t{64}}) {
+    const Capacity capacity(megabytes);
+    const CompiledGraph g = compiled_graph(products, 2, 1, {1, 2, 4});
+    EXPECT_GT(g.executable->program.kept_bytes, 0u) << g.steps();
+    for (int repetition = 0; repetition < 2; ++repetition) EXPECT_EQ(g.difference(g.run()), "") << g.steps();
+  }
+}
+
 TEST(constant_cache, keeps_one_block_for_each_address_and_gives_it_back) {
   blocks = 0;
   {
