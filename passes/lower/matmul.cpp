@@ -2,6 +2,8 @@
 // Lowering of MatMul. A bias that is one row belongs to the product, any other bias is added by a loop. Where code is
 // generated, a product with a vector is a loop that folds, and one of vectors a loop that multiplies: both are bound by
 // memory, read each element once, in its own type, and take what stands around them.
+#include <algorithm>
+
 #include "passes/lower/lowering.hpp"
 #include "src/base/shape.hpp"
 
@@ -38,7 +40,8 @@ struct Axis {
   }
 };
 
-constexpr int64_t kLargeMatrix = 1 << 21;  ///< elements
+constexpr int64_t kLargeMatrix = 1 << 21;  ///< elements, of all matrices of a batch
+constexpr int64_t kLeastMatrix = 1 << 12;  ///< of each
 
 class Product {
  public:
@@ -53,20 +56,26 @@ class Product {
     if (!l_.generates_code() || elements(dst_.dims) == 0 || a_.dims.size() < 2 || b_.dims.size() < 2) return false;
     const Axis inner(a_, 1), rows(a_, 2), columns(b_, 1);
     if (inner.extent == 1) return multiply(), true;
-    if (inner.extent == 0 || !is_one_matrix(a_) || !is_one_matrix(b_)) return false;
+    if (inner.extent == 0) return false;
     const Axis outer(b_, 2);
-    if (rows.extent == 1) return is_worth(1, outer, columns) && (fold(1, outer, columns, 0, inner), true);
-    if (columns.extent == 1) return is_worth(0, inner, rows) && (fold(0, inner, rows, 1, outer), true);
+    if (rows.extent == 1) return is_worth(b_, outer, columns) && (fold(1, outer, columns, 0, inner), true);
+    if (columns.extent == 1) return is_worth(a_, inner, rows) && (fold(0, inner, rows, 1, outer), true);
     return false;
   }
 
  private:
   /// Sums of what lies side by side are quicker than oneDNN's products at any size; where a row is added to what the
   /// rows before gave, they are where the matrix comes from memory, or would be converted first.
-  bool is_worth(int matrix, const Axis& summed, const Axis& kept) const {
-    const Dtype dtype = l_.input(matrix).dtype;
-    return summed.stride < kept.stride || (dtype != Dtype::f32 && dtype != Dtype::bf16) ||
-           summed.extent * kept.extent >= kLargeMatrix;
+  bool is_worth(const TensorDesc& matrix, const Axis& summed, const Axis& kept) const {
+    if (repeats(matrix) || (!is_one_matrix(dst_) && summed.extent * kept.extent < kLeastMatrix)) return false;
+    return summed.stride < kept.stride || (matrix.dtype != Dtype::f32 && matrix.dtype != Dtype::bf16) ||
+           elements(matrix.dims) >= kLargeMatrix;
+  }
+
+  /// Whether several vectors share a matrix, which a product of few rows reads once.
+  bool repeats(const TensorDesc& matrix) const {
+    const Dims strides = batch_strides(matrix);
+    return std::ranges::find(strides, 0) != strides.end();
   }
 
   Value with_bias(LoopStep& loop, Value x) const {
@@ -84,12 +93,29 @@ class Product {
     l_.add_step(loop.take());
   }
 
-  /// The matrix (an input with its summed and its other axis) times the vector, walked in the order of its memory.
+  /// Strides of a factor or of the result along the axes that tell matrices apart; 0 where it repeats.
+  Dims batch_strides(const TensorDesc& desc) const {
+    Dims strides;
+    for (int d = 0; d + 2 < dst_.dims.size(); ++d) {
+      if (dst_.dims[d] == 1) continue;
+      const int own = d + desc.dims.size() - dst_.dims.size();
+      strides.push_back(own < 0 || desc.dims[own] == 1 ? 0 : desc.strides[own]);
+    }
+    return strides;
+  }
+
+  /// Each matrix (an input with its summed and its other axis) times its vector, walked in the order of its memory.
   void fold(int matrix, const Axis& summed, const Axis& kept, int vector, const Axis& along) {
     const bool kept_inside = kept.stride <= summed.stride;
     const auto over = [&](TensorDesc desc, int64_t summed_stride, int64_t kept_stride) {
-      desc.dims = kept_inside ? Dims{summed.extent, kept.extent} : Dims{kept.extent, summed.extent};
-      desc.strides = kept_inside ? Dims{summed_stride, kept_stride} : Dims{kept_stride, summed_stride};
+      desc.strides = batch_strides(desc);
+      desc.dims = {};
+      for (int d = 0; d + 2 < dst_.dims.size(); ++d)
+        if (dst_.dims[d] > 1) desc.dims.push_back(dst_.dims[d]);
+      for (const bool keeps : {!kept_inside, kept_inside}) {
+        desc.dims.push_back(keeps ? kept.extent : summed.extent);
+        desc.strides.push_back(keeps ? kept_stride : summed_stride);
+      }
       return desc;
     };
     const bool finished = l_.inputs() < 3 && dst_.dtype == Dtype::f32 && is_dense(dst_.dims, dst_.strides);
