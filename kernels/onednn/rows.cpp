@@ -114,7 +114,7 @@ TensorDesc repeated(TensorDesc desc, const TensorDesc& tensor) {
 
 /// Behind the operator's own `ports` tensors come operands of expressions: what is repeated in them is copied once.
 void copy_side(Layout layout, size_t ports, std::vector<TensorDesc>& tensors, std::vector<Copy>& copies, size_t& bytes,
-               uint64_t kept_ports = 0) {
+               uint64_t constant_ports = 0) {
   for (size_t port = 0; port < tensors.size(); ++port) {
     TensorDesc& tensor = tensors[port];
     const TensorDesc user = port < ports ? tensor : distinct(tensor);
@@ -126,17 +126,16 @@ void copy_side(Layout layout, size_t ports, std::vector<TensorDesc>& tensors, st
                       .user = user,
                       .copy = copy,
                       .offset_bytes = bytes,
-                      .kept = port < Problem::kMostPorts && (kept_ports >> port & 1) != 0});
+                      .kept = port < Problem::kMostPorts && (constant_ports >> port & 1) != 0});
     bytes += aligned(bytes_for(Dtype::f32, elements(copy.dims)));
     tensor = whole;
   }
 }
 
-Copies copies_of(const Problem& problem, const Target& target, Layout layout) {
+Copies copies_of(const Problem& problem, Layout layout) {
   Copies copies{.problem = problem, .in = {}, .out = {}};
   const auto inputs = static_cast<size_t>(problem.in_ports());
-  const uint64_t kept = target.keeps_packs ? problem.constant_ports : 0;
-  copy_side(layout, inputs, copies.problem.in, copies.in, copies.bytes, kept);
+  copy_side(layout, inputs, copies.problem.in, copies.in, copies.bytes, problem.constant_ports);
   copy_side(layout, problem.out.size(), copies.problem.out, copies.out, copies.bytes);
   return copies;
 }
@@ -151,7 +150,7 @@ Result<const char*> plan_in_floats(Planner plan, const Problem& problem, const T
   const char* reason = nullptr;
   bool found = false;
   for (const Layout layout : {compact, dense}) {
-    PlanInFloats candidate{copies_of(problem, target, layout), {}};
+    PlanInFloats candidate{copies_of(problem, layout), {}};
     PT_ASSIGN(reason, planned(plan, candidate.copies.problem, target, candidate.run));
     if (reason || (found && candidate.run.slow())) continue;
     found = true;

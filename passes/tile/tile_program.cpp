@@ -36,6 +36,8 @@ struct Port {
 /// What tiles along the last axis share (keys and values of a head) is brought into its last form once for all those
 /// that a thread computes. Of larger tensors, each thread would hold a copy that leaves the caches.
 constexpr size_t kMostKept = size_t{4} << 20;
+/// Packing a factor takes about as long as multiplying so many rows with it.
+constexpr int64_t kWorthPacking = 64;
 
 struct TileProgram {
   Program program;
@@ -312,7 +314,7 @@ Result<Step> tile_step(const Program& program, const Region& region, const std::
   Target alone = target;
   alone.threads = 1;
   alone.deterministic = false;  // with one thread there is nothing to split
-  alone.keeps_packs = true;     // for all tiles along the last axis
+  alone.keeps_packs = region.axes.back().extent >= kWorthPacking;
   const ThreadScope scope(1);
   auto tiles = std::make_shared<Tiles>();
   tiles->extents = extents;

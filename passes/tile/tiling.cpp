@@ -72,8 +72,10 @@ class Sizes {
     return sum;
   }
 
-  /// Bytes of inputs that every tile reads all of.
-  int64_t repeated() const {
+  /// Bytes of inputs that tiles read again: that every tile reads all of, or every tile along the last axis.
+  enum class Tiles : uint8_t { all, of_last_axis };
+  int64_t repeated(Tiles by) const {
+    const int last = static_cast<int>(r_.axes.size()) - 1;
     std::set<int> seen;
     int64_t sum = 0;
     for (size_t i = 0; i < r_.steps.size(); ++i) {
@@ -82,18 +84,16 @@ class Sizes {
         const int b = step.in[k];
         if (b == Step::kNoBuffer || r_.local_of(b) || !seen.insert(b).second) continue;
         const TensorDesc& desc = step.problem.in[k];
-        const auto moves = [&](int d) {
-          const int at = r_.walks[i].in[k][static_cast<size_t>(d)];
-          return at >= 0 && r_.tiled[i][static_cast<size_t>(at)] >= 0;
-        };
         int64_t elements = 1;
-        bool cut = false;
+        bool moves = false;
         for (int d = 0; d < desc.dims.size(); ++d) {
           if (desc.strides[d] == 0) continue;
-          cut = cut || moves(d);
+          const int at = r_.walks[i].in[k][static_cast<size_t>(d)];
+          const int axis = at < 0 ? -1 : r_.tiled[i][static_cast<size_t>(at)];
+          moves = moves || (by == Tiles::all ? axis >= 0 : axis == last);
           elements *= desc.dims[d];
         }
-        if (!cut) sum += static_cast<int64_t>(bytes_for(desc.dtype, elements));
+        if (!moves) sum += static_cast<int64_t>(bytes_for(desc.dtype, elements));
       }
     }
     return sum;
@@ -165,11 +165,12 @@ std::optional<std::vector<int64_t>> tiling_of(const Program& program, const Regi
     if (extents[c] < region.axes[c].extent) break;  // so that a tile is a run of elements where axes are in order
   }
   if (sizes.tiles(extents) < 2) return std::nullopt;
-  // Weights that do not stay in the cache are read again by every tile. Keys and values of a head are, too, but a whole
-  // product over all heads would not be faster for them.
-  const int64_t parts = ceil_div(extent, extents[last]), repeated = sizes.repeated(), between = sizes.local_bytes();
-  if (repeated > cache_bytes() && repeated * (parts - 1) > between && between < kTooLarge * repeated)
-    return std::nullopt;
+  // Keys and values of a head are read again by each of its tiles, which is little beside multiplying many rows with them.
+  const int64_t parts = ceil_div(extent, extents[last]), between = sizes.local_bytes();
+  if (extents[last] < kRows && sizes.repeated(Sizes::Tiles::of_last_axis) * (parts - 1) > between) return std::nullopt;
+  // Weights that do not stay in the cache are read again by all tiles; a whole product packs them once.
+  const int64_t weights = sizes.repeated(Sizes::Tiles::all);
+  if (weights > cache_bytes() && weights * (parts - 1) > between && between < kTooLarge * weights) return std::nullopt;
   return extents;
 }
 

@@ -182,9 +182,36 @@ TEST(lower, products_with_vectors) {
     expect_reference(text("[6,7]", "[6,1]", "[1,7]", ""), {{2, {1, 6}}});
     expect_reference(text("[2,3,6,7]", "[3,1,6]", "[2,1,7,1]", "transpose_a=true, transpose_b=true"));
   }
+  for (std::string_view type : {"f32", "bf16", "f16"}) {
+    const auto text = [&](std::string_view dst, std::string_view a, std::string_view b, std::string_view attrs) {
+      return str("%2: ", type, dst, " = MatMul(%0: ", type, a, ", %1: ", type, b, ") {", attrs, "}");
+    };
+    // a matrix for each vector, also one between whose rows others lie; the same vector for several matrices
+    expect_reference(text("[2,3,1,70]", "[2,3,1,64]", "[2,3,70,64]", "transpose_b=true"));
+    expect_reference(text("[2,3,1,70]", "[2,3,1,64]", "[2,3,64,70]", ""), {{1, {13440, 70, 210, 1}}});
+    expect_reference(text("[3,1,70]", "[1,1,64]", "[3,70,64]", "transpose_b=true"));
+    expect_reference(text("[3,70,1]", "[3,70,64]", "[3,64,1]", ""));
+    expect_reference(text("[2,3,70,1]", "[2,3,64,70]", "[3,1,64]", "transpose_a=true, transpose_b=true"));
+    // vectors that share a matrix
+    expect_reference(text("[2,3,1,70]", "[2,3,1,64]", "[2,1,70,64]", "transpose_b=true"));
+  }
   expect_reference("%3: bf16[1,5] = MatMul(%0: bf16[1,37], %1: bf16[5,37], %2: bf16[5]) {transpose_b=true}");
   expect_reference("%3: f32[41,1] = MatMul(%0: f32[41,37], %1: f32[37,1], %2: f32[41,1])");
   expect_reference("%3: f32[6,7] = MatMul(%0: f32[6,1], %1: f32[1,7], %2: f32[7])");
+}
+
+TEST(lower, products_with_vectors_are_loops_unless_they_share_a_matrix) {
+  if (!generates_code()) GTEST_SKIP() << "no code is generated here";
+  const auto is_loop = [](std::string_view a, std::string_view b) {
+    const CompiledGraph g = compiled_graph(str("%2 = MatMul(%0: f32", a, ", %1: f32", b, ") {transpose_b=true}"), 1);
+    return g.executable->program.steps[0].problem.step == StepKind::loop;
+  };
+  EXPECT_TRUE(is_loop("[1,64]", "[70,64]"));
+  EXPECT_TRUE(is_loop("[6,1,64]", "[6,70,64]"));
+  EXPECT_TRUE(is_loop("[1,1,64]", "[6,70,64]"));
+  EXPECT_FALSE(is_loop("[6,1,64]", "[1,70,64]")) << "rows of one product";
+  EXPECT_FALSE(is_loop("[6,2,64]", "[6,70,64]"));
+  EXPECT_FALSE(is_loop("[600,1,8]", "[600,8,8]")) << "small matrices";
 }
 
 TEST(lower, gradients_of_prelu_by_any_slope) {

@@ -189,6 +189,14 @@ TEST(tile, long_sequences_do_not_hold_the_scores_either) {
   EXPECT_TRUE(is_tiled(alone)) << alone.steps();
 }
 
+TEST(tile, a_few_queries_that_share_keys_stay_together) {
+  const CompiledGraph g = compiled_graph(
+      "%3 = MatMul(%0: f32[1,8,4,1,64], %1: f32[1,8,1,4096,64]) {transpose_b=true}; %4 = Divide(%3, %5: f32[1]);"
+      "%6 = SoftMax(%4) {axis=-1}; %7 = MatMul(%6, %2: f32[1,8,1,4096,64])",
+      2);
+  EXPECT_FALSE(is_tiled(g)) << g.steps();  // each tile would read its head's keys again
+}
+
 TEST(tile, strided_inputs_are_read_where_they_lie) {
   // heads between rows and columns, as projections leave them
   const CompiledGraph g = compiled_graph(
