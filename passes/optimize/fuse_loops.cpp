@@ -280,7 +280,11 @@ class Fuser {
     if (at < 0) return false;
     Step joined = joined_behind(m, r, reader);
     std::vector<Step> before;
-    if (is_product(m.problem.step)) before = hoist(joined, p_);
+    if (is_product(m.problem.step)) {
+      // a product may use the memory of its result before it knows all of it
+      if (std::ranges::any_of(joined.out, [&](int b) { return joined.reads(b); })) return false;
+      before = hoist(joined, p_);
+    }
     if (!replace(maker, reader, at, std::move(joined), m.problem)) return false;
     const auto place = static_cast<size_t>(at) == maker ? at : at - 1;
     p_.steps.insert(p_.steps.begin() + place, before.begin(), before.end());

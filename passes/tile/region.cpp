@@ -44,7 +44,7 @@ bool is_matmul(const Step& s) { return s.problem.step == StepKind::matmul; }
 
 class Finder {
  public:
-  Finder(const Program& p, Around around) : p_(p), around_(around) {
+  Finder(const Program& p, Around around, bool sums) : p_(p), around_(around), sums_(sums) {
     for (const Step& s : p.steps) walks_.push_back(walk_of(s.problem));
   }
 
@@ -75,9 +75,13 @@ class Finder {
           std::count_if(steps_.begin(), steps_.end(), [&](size_t s) { return is_matmul(p_.steps[s]); });
       if (around_ == Around::products ? products < 2 : products > 0) return std::nullopt;
       if (!classify()) return std::nullopt;
-      const std::vector<int> axes = tile_classes(seed);
+      std::vector<int> axes = tile_classes(seed);
       if (axes.empty()) return std::nullopt;
       const size_t before = excluded.size();
+      if (const auto summed = summed_class(seed, axes)) {
+        axes.push_back(summed->axis);
+        excluded.insert(summed->behind.begin(), summed->behind.end());
+      }
       for (size_t s : steps_)
         if (!has_any(s, axes)) excluded.insert(s);
       if (excluded.size() > before) continue;
@@ -185,14 +189,70 @@ class Finder {
     return found;
   }
 
-  bool is_free(int c) {
+  struct Summed {
+    int axis;
+    std::set<size_t> behind;  ///< what waits for the whole sums
+  };
+
+  /// A class along which the region can be cut as well, after all others, if products that sum along it and whose
+  /// results it does not need itself add up tile by tile: the queries of attention's gradient, for those of keys and
+  /// values.
+  std::optional<Summed> summed_class(int seed, const std::vector<int>& axes) {
+    if (around_ != Around::products || !sums_) return std::nullopt;
+    for (int c : axes)
+      for (size_t s : steps_)
+        if (is_matmul(p_.steps[s]) && is_matrix_axis(s, c)) return std::nullopt;
+    for (int axis : buffer_[seed]) {
+      const int c = classes_.of(axis);
+      if (std::find(axes.begin(), axes.end(), c) != axes.end()) continue;
+      std::set<size_t> sums;
+      for (size_t s : steps_)
+        if (sums_along(s, c)) sums.insert(s);
+      const std::set<size_t> behind = steps_behind(sums);
+      const bool apart =
+          std::none_of(behind.begin(), behind.end(), [&](size_t s) { return sums.count(s) || has(s, c); });
+      if (!sums.empty() && apart && is_free(c, sums, behind)) return Summed{c, behind};
+    }
+    return std::nullopt;
+  }
+
+  bool is_matrix_axis(size_t s, int c) {
+    const int at = axis_of(s, c);
+    return at >= p_.steps[s].problem.out[0].dims.size() - 2;
+  }
+
+  /// A product and nothing else, of which the class is the axis that it sums.
+  bool sums_along(size_t s, int c) {
+    const Problem& p = p_.steps[s].problem;
+    return is_matmul(p_.steps[s]) && !p.fused() && p.in.size() == 2 && axis_of(s, c) == p.out[0].dims.size();
+  }
+
+  /// Steps of the region that read what `makers` make, or what such steps make.
+  std::set<size_t> steps_behind(const std::set<size_t>& makers) const {
+    std::set<int> made;
+    for (size_t m : makers) made.insert(p_.steps[m].out.begin(), p_.steps[m].out.end());
+    std::set<size_t> behind;
+    for (size_t s : steps_) {
+      const Step& step = p_.steps[s];
+      if (std::none_of(step.in.begin(), step.in.end(), [&](int b) { return made.count(b) > 0; })) continue;
+      behind.insert(s);
+      made.insert(step.out.begin(), step.out.end());
+    }
+    return behind;
+  }
+
+  bool is_free(int c) { return is_free(c, {}, {}); }
+
+  /// But for products `sums` that sum along the class, and for steps `behind` them.
+  bool is_free(int c, const std::set<size_t>& sums, const std::set<size_t>& behind) {
     int64_t extent = 0;
     for (size_t s : steps_) {
+      if (behind.count(s)) continue;
       int times = 0;
       for (size_t d = 0; d < space_[s].size(); ++d) {
         const int64_t size = walks_[s]->space[static_cast<int>(d)];
         if (classes_.of(space_[s][d]) != c || size == 1) continue;
-        if (!walks_[s]->free[d] || (extent != 0 && extent != size)) return false;
+        if ((!walks_[s]->free[d] && !sums.count(s)) || (extent != 0 && extent != size)) return false;
         extent = size;
         ++times;
       }
@@ -284,6 +344,7 @@ class Finder {
 
   const Program& p_;
   Around around_;
+  bool sums_;  // products may sum along the last tile axis
   std::vector<std::optional<Walk>> walks_;
   std::vector<size_t> steps_;
   Classes classes_;
@@ -297,6 +358,17 @@ const Region::Local* Region::local_of(int buffer) const {
   for (const Local& l : local)
     if (l.buffer == buffer) return &l;
   return nullptr;
+}
+
+bool Region::accumulates(const Program& program, size_t i) const {
+  if (!is_matmul(program.steps[steps[i]])) return false;
+  return tiled[i].back() == static_cast<int>(axes.size()) - 1;  // the last axis of a product's space is the summed one
+}
+
+bool Region::accumulates(const Program& program) const {
+  for (size_t i = 0; i < steps.size(); ++i)
+    if (accumulates(program, i)) return true;
+  return false;
 }
 
 std::optional<std::vector<int>> axes_of_view(const TensorDesc& view, const logical_tensor& buffer) {
@@ -314,6 +386,8 @@ std::optional<std::vector<int>> axes_of_view(const TensorDesc& view, const logic
   return axes;
 }
 
-std::optional<Region> find_region(const Program& program, Around around) { return Finder(program, around).run(); }
+std::optional<Region> find_region(const Program& program, Around around, bool sums) {
+  return Finder(program, around, sums).run();
+}
 
 }  // namespace partita

@@ -36,10 +36,14 @@ struct Region {
   std::vector<Local> local;
 
   const Local* local_of(int buffer) const;
+  /// Whether step `i` is a product that sums along the last tile axis: each tile gives it a summand, so that tiles
+  /// along that axis follow each other in one thread. Nobody else in the region reads its result.
+  bool accumulates(const Program& program, size_t i) const;
+  bool accumulates(const Program& program) const;
 };
 
-/// Nothing where there is none.
-std::optional<Region> find_region(const Program& program, Around around);
+/// Nothing where there is none. `sums`: whether products may sum along the last tile axis.
+std::optional<Region> find_region(const Program& program, Around around, bool sums = true);
 
 /// Which axis of `buffer` each axis of a view of it moves along; -1 where it repeats or has size 1. Nothing where the
 /// view is no permutation of whole axes.

@@ -3,6 +3,7 @@
 #include "passes/tile/tile.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "passes/lower/lowering.hpp"
 #include "passes/tile/region.hpp"
@@ -70,25 +71,40 @@ void put_in_place(Program& program, const Region& region, Step made) {
   program.steps = std::move(before);
 }
 
+/// A region with the extents of its tiles; nothing where there is none, or one that is better run as a whole.
+template <class Tiling>
+std::optional<std::pair<Region, std::vector<int64_t>>> cut_region(const Program& program, Around around,
+                                                                  const Tiling& tiling) {
+  for (const bool sums : {true, false}) {
+    std::optional<Region> region = find_region(program, around, sums);
+    if (!region) continue;
+    auto extents = tiling(program, *region);
+    if (!extents) continue;
+    // Sums that one tile makes at once need nothing of what adding up does.
+    const bool cut = extents->back() < region->axes.back().extent;
+    if (cut || !region->accumulates(program)) return std::pair(std::move(*region), std::move(*extents));
+  }
+  return std::nullopt;
+}
+
 /// Regions of one kind, until there is none or one that is better run as a whole.
 template <class Tiling>
 Status tile_all(Program& program, const Target& target, Around around, const Tiling& tiling) {
   for (;;) {
-    std::optional<Region> region = find_region(program, around);
-    if (!region) return {};
-    const auto extents = tiling(program, *region);
-    if (!extents) return {};
-    if (counts_along_tiles(program, *region)) {
-      replace_indices(program, *region);
-      region = find_region(program, around);  // the steps have further operands
-      if (!region) return {};
+    auto cut = cut_region(program, around, tiling);
+    if (!cut) return {};
+    if (counts_along_tiles(program, cut->first)) {
+      replace_indices(program, cut->first);
+      cut = cut_region(program, around, tiling);  // the steps have further operands
+      if (!cut) return {};
     }
-    Result<Step> made = tile_step(program, *region, *extents, target);
+    const auto& [region, extents] = *cut;
+    Result<Step> made = tile_step(program, region, extents, target);
     if (made.status().code() == Code::unimplemented) return {};  // what no kernel takes in tiles runs as a whole
     if (!made.ok()) return std::move(made).take_status();
     Step step = std::move(made).value();
     step.picked.kernel = &kTiles;
-    put_in_place(program, *region, std::move(step));
+    put_in_place(program, region, std::move(step));
   }
 }
 

@@ -4,10 +4,12 @@
 #include "passes/tile/tile_program.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <mutex>
 
 #include "kernels/thread_scratch.hpp"
+#include "passes/lower/lowering.hpp"
 #include "passes/mark_constants.hpp"
 #include "passes/optimize/drop_copies.hpp"
 #include "passes/optimize/fuse_loops.hpp"
@@ -26,7 +28,9 @@ namespace {
 
 /// A buffer of the program around, as a tile sees it.
 struct Port {
-  int buffer = 0;             ///< of the program around; kNoBuffer: its addresses are numbers (ExprOp::uniform)
+  static constexpr int kSums = -2;
+  int buffer = 0;             ///< of the program around; kNoBuffer: its addresses are numbers (ExprOp::uniform);
+                              ///< kSums: what tiles along the last axis add up, in memory of the thread
   int inner = 0;              ///< of the tile's program
   int64_t first = 0;          ///< bits from the tensor's start to the first tile's
   std::vector<int64_t> step;  ///< bits from one index along each tile axis to the next
@@ -42,6 +46,7 @@ constexpr int64_t kWorthPacking = 64;
 struct TileProgram {
   Program program;
   std::vector<Port> ports;
+  size_t sums_bytes = 0;
 };
 
 /// Makes the program of tiles of the given extents.
@@ -52,7 +57,31 @@ class Maker {
 
   Result<TileProgram> run(const Target& target) {
     for (const Region::Local& l : region_.local) add_local(l);
-    for (size_t i = 0; i < region_.steps.size(); ++i) PT_TRY(add_step(i));
+    for (size_t i = 0; i < region_.steps.size(); ++i)
+      PT_TRY(region_.accumulates(around_, i) ? add_summand(i) : add_step(i));
+    return finished(target);
+  }
+
+  /// Stores what tiles have added up.
+  Result<TileProgram> run_behind(const Target& target) {
+    for (size_t i = 0; i < region_.steps.size(); ++i) {
+      if (!region_.accumulates(around_, i)) continue;
+      const Step& whole = around_.steps[region_.steps[i]];
+      TensorDesc result = whole.problem.out[0];
+      int buffer = whole.out[0];
+      PT_TRY(cut(i, region_.walks[i].out[0], true, buffer, result));
+      const TensorDesc sums = sums_of(result.dims);
+      LoopStep store;
+      const auto sum = store.load(sums, add_sums(sums));
+      store.store(result, buffer, sum);
+      made_.program.steps.push_back(store.take());
+      made_.program.steps.back().ops = whole.ops;
+    }
+    return finished(target);
+  }
+
+ private:
+  Result<TileProgram> finished(const Target& target) {
     drop_copies(made_.program);
     mark_constants(made_.program);  // so that loops are fused with their like
     fuse_loops(made_.program, target);
@@ -62,7 +91,6 @@ class Maker {
     return std::move(made_);
   }
 
- private:
   int64_t extent_of(int axis, int64_t whole) const { return axis < 0 ? whole : extents_[static_cast<size_t>(axis)]; }
 
   void add_local(const Region::Local& l) {
@@ -84,6 +112,40 @@ class Maker {
     }
     for (size_t k = 0; k < step.out.size(); ++k) PT_TRY(cut(i, walk.out[k], true, step.out[k], step.problem.out[k]));
     made_.program.steps.push_back(std::move(step));
+    return {};
+  }
+
+  static TensorDesc sums_of(const Dims& dims) { return {Dtype::f32, dims, dense_strides(dims), 0}; }
+
+  /// The next sums in the thread's memory.
+  int add_sums(const TensorDesc& desc) {
+    Port port{.buffer = Port::kSums,
+              .first = static_cast<int64_t>(made_.sums_bytes) * 8,
+              .step = std::vector<int64_t>(extents_.size(), 0),
+              .written = true};
+    made_.sums_bytes += aligned(bytes_for(Dtype::f32, elements(desc.dims)));
+    return inner_of(std::move(port), desc);
+  }
+
+  /// A product that sums along the last axis: its summand, and a loop that adds it. The product does not add itself: it
+  /// may use the memory of its result before it knows all of it.
+  Status add_summand(size_t i) {
+    PT_TRY(add_step(i));
+    Step& product = made_.program.steps.back();
+    Port& result = made_.ports.back();
+    PT_ASSERT(result.inner == product.out[0] && result.written);
+    const TensorDesc sums = sums_of(product.problem.out[0].dims);
+    made_.ports.pop_back();
+    made_.program.buffers.pop_back();
+    made_.program.buffers.push_back(
+        {.role = Buffer::Role::temporary, .desc = logical_tensor(0, Dtype::f32, sums.dims), .content = {}});
+    product.problem.out[0] = sums;
+    product.problem.narrow = false;
+    const int summand = product.out[0], all = add_sums(sums);
+    LoopStep add;
+    const auto x = add.load(sums, all), y = add.load(sums, summand);
+    add.store(sums, all, add.builder().add(x, y));
+    made_.program.steps.push_back(add.take());
     return {};
   }
 
@@ -186,14 +248,17 @@ class Tiles {
  public:
   std::vector<int64_t> counts, extents;  ///< of each tile axis
   TileProgram full, rest;
+  TileProgram behind;  ///< for all tiles along the last axis, once they have added up
   bool has_rest = false;
   std::vector<int> in, out;  ///< buffers of the program around, as the step has them
 
   ThreadScratch scratch(int threads) const {
-    return {threads, static_cast<int64_t>(shared_bytes() + aligned(full.program.kept_bytes) + rest.program.kept_bytes)};
+    const size_t kept = aligned(full.program.kept_bytes) + aligned(rest.program.kept_bytes);
+    return {threads, static_cast<int64_t>(shared_bytes() + kept + full.sums_bytes)};
   }
 
   Status run(const RunArgs& args, int most) const {
+    const int64_t together = full.sums_bytes > 0 ? counts.back() : 1;
     int64_t n = 1;
     for (int64_t count : counts) n *= count;
     std::mutex mutex;
@@ -201,7 +266,7 @@ class Tiles {
     const auto part = [&](int64_t begin, int64_t end, int number) {
       const ThreadScope alone(1);  // the programs' scratch memory is for one thread
       Memory memory{scratch(most).share(args.scratch, number)};
-      for (int64_t t = begin; t < end; ++t)
+      for (int64_t t = begin * together; t < end * together; ++t)
         if (Status s = run_tile(args, memory, t); !s.ok()) {
           const std::lock_guard lock(mutex);
           if (failed.ok()) failed = std::move(s);
@@ -209,48 +274,53 @@ class Tiles {
         }
     };
     constexpr int64_t kAlwaysWorthThreads = 1 << 20;
-    parallel_for(n, kAlwaysWorthThreads, part, most);
+    parallel_for(n / together, kAlwaysWorthThreads, part, most);
     return failed;
   }
 
  private:
-  /// A thread's: for the arena and the addresses of either program, behind them what each keeps between its tiles.
+  /// A thread's: for the arena and the addresses of any of the programs, behind them what two keep between tiles,
+  /// behind that what tiles add up.
   struct Memory {
     std::byte* start;
     int64_t kept_of_full = -1, kept_of_rest = -1;  ///< for which index along the axes before the last
   };
 
   static size_t bytes_of(const Program& p) { return aligned(p.arena_bytes) + aligned(p.addresses * sizeof(void*)); }
-  size_t shared_bytes() const { return std::max(bytes_of(full.program), has_rest ? bytes_of(rest.program) : 0); }
+  size_t shared_bytes() const {
+    return std::max({bytes_of(full.program), bytes_of(rest.program), bytes_of(behind.program)});
+  }
+  std::byte* kept_by_full(const Memory& m) const { return m.start + shared_bytes(); }
+  std::byte* kept_by_rest(const Memory& m) const { return kept_by_full(m) + aligned(full.program.kept_bytes); }
+  std::byte* sums(const Memory& m) const { return kept_by_rest(m) + aligned(rest.program.kept_bytes); }
 
   Status run_tile(const RunArgs& args, Memory& memory, int64_t t) const {
-    std::vector<int64_t>::size_type axis = counts.size();
-    std::array<int64_t, kMaxRank> at{};
-    int64_t left = t;
-    while (axis-- > 0) {
-      at[axis] = left % counts[axis] * extents[axis];
-      left /= counts[axis];
-    }
-    const bool last = has_rest && t % counts.back() == counts.back() - 1;
-    const TileProgram& tile = last ? rest : full;
+    const int64_t along = t % counts.back(), before = t / counts.back();
+    const bool last = along == counts.back() - 1;
+    if (along == 0) std::memset(sums(memory), 0, full.sums_bytes);
+    if (has_rest && last)
+      PT_TRY(run_program(rest, args, memory, t, kept_by_rest(memory), memory.kept_of_rest != before));
+    else
+      PT_TRY(run_program(full, args, memory, t, kept_by_full(memory), memory.kept_of_full != before));
+    (has_rest && last ? memory.kept_of_rest : memory.kept_of_full) = before;
+    return last ? run_program(behind, args, memory, t, nullptr, false) : Status();
+  }
+
+  Status run_program(const TileProgram& tile, const RunArgs& args, const Memory& memory, int64_t t, std::byte* kept,
+                     bool makes_kept) const {
+    if (tile.program.kept_bytes == 0) kept = nullptr;
     auto** pointers = reinterpret_cast<void**>(memory.start + aligned(tile.program.arena_bytes));
-    std::byte* kept = nullptr;
-    if (tile.program.kept_bytes > 0)
-      kept = memory.start + shared_bytes() + (last ? aligned(full.program.kept_bytes) : 0);
     place_buffers(tile.program, pointers, memory.start, kept);
+    std::array<int64_t, kMaxRank> at{};
+    for (auto axis = counts.size(); axis-- > 0; t /= counts[axis]) at[axis] = t % counts[axis] * extents[axis];
     for (const Port& port : tile.ports) {
       int64_t bits = port.first;
       for (size_t c = 0; c < counts.size(); ++c) bits += at[c] * port.step[c];
       // numbers begin at any address, so this is no arithmetic of pointers
-      const auto base = reinterpret_cast<uintptr_t>(base_of(port, args));
+      const auto base = reinterpret_cast<uintptr_t>(port.buffer == Port::kSums ? sums(memory) : base_of(port, args));
       pointers[port.inner] = reinterpret_cast<void*>(base + static_cast<uintptr_t>(bits / 8));
     }
-    const int64_t before = t / counts.back();
-    int64_t& kept_of = last ? memory.kept_of_rest : memory.kept_of_full;
-    if (kept && kept_of != before) {
-      PT_TRY(make_kept(tile.program, pointers, memory.start, kept));
-      kept_of = before;
-    }
+    if (kept && makes_kept) PT_TRY(make_kept(tile.program, pointers, memory.start, kept));
     return run_steps(tile.program, pointers, memory.start, kept);
   }
 
@@ -274,7 +344,8 @@ std::vector<std::pair<size_t, size_t>> inplace_of(const Tiles& tiles) {
   std::vector<std::pair<size_t, size_t>> pairs;
   for (const auto& pair : tiles.full.program.inplace) {
     const Port *from = only_port(tiles.full, pair.first), *to = only_port(tiles.full, pair.second);
-    if (!from || !to || from->first != to->first || from->step != to->step) continue;
+    if (!from || !to || from->buffer < 0 || to->buffer < 0 || from->first != to->first || from->step != to->step)
+      continue;
     bool apart = true;
     for (size_t c = 0; c < tiles.counts.size(); ++c) apart = apart && (tiles.counts[c] == 1 || from->step[c] != 0);
     if (!apart || (tiles.has_rest && !std::ranges::count(tiles.rest.program.inplace, pair))) continue;
@@ -303,6 +374,8 @@ std::string describe(const Tiles& tiles) {
     text += ", each:";
   }
   add_steps(false);
+  if (tiles.full.sums_bytes > 0)
+    text += str(" one after the other, whose sums are stored behind ", tiles.counts.back(), ";");
   text.pop_back();
   return text;
 }
@@ -321,6 +394,9 @@ Result<Step> tile_step(const Program& program, const Region& region, const std::
   for (size_t c = 0; c < extents.size(); ++c)
     tiles->counts.push_back((region.axes[c].extent + extents[c] - 1) / extents[c]);
   PT_ASSIGN(tiles->full, Maker(program, region, extents).run(alone));
+  if (tiles->full.sums_bytes > 0) {
+    PT_ASSIGN(tiles->behind, Maker(program, region, extents).run_behind(alone));
+  }
   if (const int64_t left = region.axes.back().extent % extents.back(); left != 0) {
     std::vector<int64_t> smaller = extents;
     smaller.back() = left;
@@ -332,14 +408,15 @@ Result<Step> tile_step(const Program& program, const Region& region, const std::
   for (size_t s : region.steps)
     for (const std::string& op : program.steps[s].ops)
       if (std::find(step.ops.begin(), step.ops.end(), op) == step.ops.end()) step.ops.push_back(op);
-  for (const Port& port : tiles->full.ports) {
-    if (port.buffer == Step::kNoBuffer) continue;
-    std::vector<int>& side = port.written ? step.out : step.in;
-    if (std::find(side.begin(), side.end(), port.buffer) != side.end()) continue;
-    const logical_tensor& t = program.buffers[static_cast<size_t>(port.buffer)].desc;
-    side.push_back(port.buffer);
-    (port.written ? step.problem.out : step.problem.in).push_back({t.dtype, t.dims, t.strides, 0});
-  }
+  for (const TileProgram* tile : {&tiles->full, &tiles->behind})
+    for (const Port& port : tile->ports) {
+      if (port.buffer < 0) continue;
+      std::vector<int>& side = port.written ? step.out : step.in;
+      if (std::find(side.begin(), side.end(), port.buffer) != side.end()) continue;
+      const logical_tensor& t = program.buffers[static_cast<size_t>(port.buffer)].desc;
+      side.push_back(port.buffer);
+      (port.written ? step.problem.out : step.problem.in).push_back({t.dtype, t.dims, t.strides, 0});
+    }
   tiles->in = step.in;
   tiles->out = step.out;
   step.inplace = inplace_of(*tiles);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes of tiles: what a tile makes and reads again stays in the second-level cache of its processor.
+// Sizes of tiles: what a tile makes and reads again stays in the second-level cache of its processor, or, where tiles
+// add to sums, in its share of the last-level cache.
 #include "passes/tile/tiling.hpp"
 
 #include <algorithm>
@@ -17,6 +18,7 @@ namespace {
 constexpr int64_t kWorthTiles = 256 << 10;  ///< bytes of values alive at once that stay in the caches anyhow
 constexpr int64_t kWantedTiles = 16;        ///< so that threads share them evenly
 constexpr int64_t kRows = 32;               ///< products of fewer rows are slow
+constexpr int64_t kSummedRows = 128;        ///< products that sum over fewer, and add to what others summed, are slow
 constexpr int64_t kTooLarge = 64;           ///< so many times the weights, and what is between is not held as a whole
 
 constexpr int64_t kLine = 64, kLeastRun = 2048;  ///< bytes that follow each other, of tensors that tiles cut
@@ -142,12 +144,19 @@ std::optional<std::vector<int64_t>> tiling_of(const Program& program, const Regi
   if (sizes.alive(whole) < kWorthTiles) return std::nullopt;
   const size_t last = region.axes.size() - 1;
   std::vector<int64_t> extents(region.axes.size(), 1);
-  const int64_t budget = cache_bytes() / 2, extent = region.axes[last].extent;
+  const bool accumulates = region.accumulates(program);
+  const int64_t budget = accumulates ? cache_share() / 4 : cache_bytes() / 2, extent = region.axes[last].extent;
   const bool rows = is_matrix_axis(program, region, static_cast<int>(last));
   if (rows) {
     const int64_t others = sizes.tiles(extents) / extent;
-    const int64_t most = sizes.reach(extents, last, budget);
-    extents[last] = rows_of(extent, std::min(most, ceil_div(extent * others, kWantedTiles)));
+    int64_t most = sizes.reach(extents, last, budget);
+    if (!accumulates)
+      most = std::min(most, ceil_div(extent * others, kWantedTiles));
+    else if (others >= kWantedTiles)
+      most = std::min(extent, std::max(most, kSummedRows));
+    else  // the tiles of a matrix are one thread's
+      most = extent;
+    extents[last] = rows_of(extent, most);
   }
   // small matrices: several of them in one tile; of a matrix cut along both axes, some rows
   for (size_t c = region.axes.size(); c-- > 0;) {
@@ -165,7 +174,8 @@ std::optional<std::vector<int64_t>> tiling_of(const Program& program, const Regi
     if (extents[c] < region.axes[c].extent) break;  // so that a tile is a run of elements where axes are in order
   }
   if (sizes.tiles(extents) < 2) return std::nullopt;
-  // Keys and values of a head are read again by each of its tiles, which is little beside multiplying many rows with them.
+  // Keys and values of a head are read again by each of its tiles, which is little beside multiplying many rows with
+  // them.
   const int64_t parts = ceil_div(extent, extents[last]), between = sizes.local_bytes();
   if (extents[last] < kRows && sizes.repeated(Sizes::Tiles::of_last_axis) * (parts - 1) > between) return std::nullopt;
   // Weights that do not stay in the cache are read again by all tiles; a whole product packs them once.

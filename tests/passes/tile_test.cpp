@@ -139,6 +139,51 @@ TEST(tile, attention_backward_is_cut_along_batch_and_heads) {
   EXPECT_EQ(g.difference(g.run()), "") << g.steps();
 }
 
+/// The gradients of one layer's attention [1, h, s, d], from the logarithms of its sums.
+std::string attention_backward(int h, int s, int d, const char* dtype, const char* behind = "") {
+  const std::string x = str(dtype, "[1,", h, ",", s, ",", d, "]"), row = str("f32[1,", h, ",", s, ",1]");
+  const bool narrow = std::string_view(dtype) != "f32";
+  const auto cast = [&](const char* to, const char* from) {
+    return narrow ? str("%", to, ": ", dtype, " = TypeCast(%", from, ");") : std::string();
+  };
+  return str("%20: f32 = MatMul(%0: ", x, ", %1: ", x, ") {transpose_b=true}; %21 = Subtract(%20, %2: ", row,
+             "); %22 = Exp(%21);", cast("32", "22"), "%23: ", dtype, " = MatMul(", narrow ? "%32" : "%22", ", %3: ", x,
+             ") {transpose_a=true}; %24: f32 = MatMul(%3, %4: ", x,
+             ") {transpose_b=true}; %25 = Subtract(%24, %5: ", row, "); %26 = Multiply(%25, %22);", cast("36", "26"),
+             "%27: ", dtype, " = MatMul(", narrow ? "%36" : "%26", ", %1); %28: ", dtype, " = MatMul(",
+             narrow ? "%36" : "%26", ", %0) {transpose_a=true};", behind);
+}
+
+TEST(tile, gradients_of_long_sequences_add_up_queries) {
+  for (const char* dtype : {"f32", "bf16", "f16"}) {
+    // the last tile has fewer rows
+    const std::string text = attention_backward(16, 840, 8, dtype);
+    const CompiledGraph g = compiled_graph(text, 2);
+    ASSERT_TRUE(is_tiled(g)) << g.steps();
+    EXPECT_NE(g.executable->program.steps[0].note.find("one after the other"), std::string::npos) << g.steps();
+    EXPECT_LT(g.executable->program.arena_bytes, score_bytes(1, 8, 840, Dtype::f32)) << g.steps();
+    const Tensors expected = g.run();
+    EXPECT_EQ(g.difference(expected), "") << g.steps();
+    for (int threads : {1, 3}) EXPECT_EQ(bit_difference(compiled_graph(text, threads).run(), expected), "");
+  }
+}
+
+TEST(tile, what_waits_for_sums_over_queries_stands_behind) {
+  const CompiledGraph g = compiled_graph(
+      attention_backward(16, 768, 8, "f32", "%29 = Multiply(%28, %6: f32[1]); %30 = Add(%29, %7: f32[1,16,768,8])"), 2);
+  const std::vector<Step>& steps = g.executable->program.steps;
+  ASSERT_EQ(steps.size(), 2u) << g.steps();
+  EXPECT_NE(steps[0].note.find("one after the other"), std::string::npos) << g.steps();
+  EXPECT_EQ(steps[1].problem.step, StepKind::loop) << g.steps();
+  EXPECT_EQ(g.difference(g.run()), "") << g.steps();
+}
+
+TEST(tile, few_heads_are_not_added_up_by_a_few_threads) {
+  const CompiledGraph g = compiled_graph(attention_backward(4, 1200, 8, "f32"), 2);
+  EXPECT_TRUE(is_tiled(g)) << g.steps();
+  EXPECT_EQ(g.executable->program.steps[0].note.find("one after the other"), std::string::npos) << g.steps();
+}
+
 TEST(tile, quantized_attention) {
   const CompiledGraph g = compiled_graph(
       "%10: f32 = Dequantize(%0: u8[1,4,160,32]) {scales=[0.02], zps=[128], qtype=per_tensor};"
