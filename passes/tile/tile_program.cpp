@@ -303,7 +303,7 @@ class Tiles {
     else
       PT_TRY(run_program(full, args, memory, t, kept_by_full(memory), memory.kept_of_full != before));
     (has_rest && last ? memory.kept_of_rest : memory.kept_of_full) = before;
-    return last ? run_program(behind, args, memory, t, nullptr, false) : Status();
+    return last && full.sums_bytes > 0 ? run_program(behind, args, memory, t, nullptr, false) : Status();
   }
 
   Status run_program(const TileProgram& tile, const RunArgs& args, const Memory& memory, int64_t t, std::byte* kept,

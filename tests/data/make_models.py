@@ -234,6 +234,19 @@ class Net:
         out = self.reshape(self.transpose(out, (0, 2, 1, 3)), (rows, n))
         return self.linear(out, n, bias=not causal)
 
+    def attention_of_token(self, x, heads, cached):
+        """One query a sequence and head, on the keys and values of `cached` tokens; those of the new one are results."""
+        batch, n = x.shape
+        size = n // heads
+        cache = (batch, heads, cached, size)
+        q = self.reshape(self.linear(x, n, bias=False), (batch, heads, 1, size))
+        for _ in range(2):
+            self.linear(x, n, bias=False)
+        y = self.g.op("MatMul", [q, self.g.f32(*cache)], ("f32", (batch, heads, 1, cached)), transpose_b=True)
+        p = self.g.op("SoftMax", [self.g.op("Multiply", [y, self.g.f32(1)])], axis=-1)
+        out = self.g.op("MatMul", [p, self.g.f32(*cache)], ("f32", q.shape))
+        return self.linear(self.reshape(out, (batch, n)), n, bias=False)
+
     def products(self, q, k, v, causal):
         g, scores = self.g, ("f32", (*q.shape[:-1], k.shape[-2]))
         scale = g.f32(1)
@@ -395,21 +408,34 @@ def llama(net, s):
     x = s.rows(net)
     for _ in range(s.blocks(2)):
         x = net.add(x, net.attention(net.rms_norm(x), s.batch, 4, 2, causal=True))
-        y = net.rms_norm(x)
-        gate, up = (net.linear(y, 3 * s.hidden, bias=False) for _ in range(2))
-        gate = net.multiply(gate, net.activation("Sigmoid", gate))
-        x = net.add(x, net.linear(net.multiply(gate, up), s.hidden, bias=False))
+        x = net.add(x, gated_mlp(net, net.rms_norm(x), s))
+    return x
+
+
+def gated_mlp(net, x, s):
+    gate, up = (net.linear(x, 3 * s.hidden, bias=False) for _ in range(2))
+    gate = net.multiply(gate, net.activation("Sigmoid", gate))
+    return net.linear(net.multiply(gate, up), s.hidden, bias=False)
+
+
+def llama_token(net, s):
+    """The next token of each sequence, behind many of which keys and values are known."""
+    x = net.g.f32(s.batch, s.hidden)
+    for _ in range(s.blocks(2)):
+        x = net.add(x, net.attention_of_token(net.rms_norm(x), 4, 32 * s.tokens))
+        x = net.add(x, gated_mlp(net, net.rms_norm(x), s))
     return x
 
 
 MODELS = (resnet50, vgg16, densenet121, inception, unet, mobilenet_v3, bert, llama)
+INFERENCE_MODELS = (llama_token,)
 
 
 def model_graphs(batch=2, image=32, width=0.125, depth=1, tokens=16, hidden=32):
-    """Name -> graph: each network for inference and for training."""
+    """Name -> graph: each network for inference and, where there is one, for training."""
     sizes, graphs = Sizes(batch, image, width, depth, tokens, hidden), {}
-    for model in MODELS:
-        for training in (False, True):
+    for model in MODELS + INFERENCE_MODELS:
+        for training in (False, True) if model in MODELS else (False,):
             net = Net(training)
             result = model(net, sizes)
             graphs[f"{model.__name__}_{'training' if training else 'inference'}"] = net.finish(result)
