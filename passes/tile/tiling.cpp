@@ -152,9 +152,9 @@ std::optional<std::vector<int64_t>> tiling_of(const Program& program, const Regi
     int64_t most = sizes.reach(extents, last, budget);
     if (!accumulates)
       most = std::min(most, ceil_div(extent * others, kWantedTiles));
-    else if (others >= kWantedTiles)
+    else if (others > 1)
       most = std::min(extent, std::max(most, kSummedRows));
-    else  // the tiles of a matrix are one thread's
+    else  // one thread would have all tiles
       most = extent;
     extents[last] = rows_of(extent, most);
   }
