@@ -97,6 +97,16 @@ bool is_one_matrix(const TensorDesc& desc) {
   return true;
 }
 
+Problem copy_loop(const TensorDesc& from, const TensorDesc& to) {
+  Problem loop;
+  loop.step = StepKind::loop;
+  loop.in.push_back(from);
+  loop.out.push_back(to);
+  ExprBuilder build(loop.back);
+  build.store(0, build.load(0));
+  return loop;
+}
+
 bool makes_integer(const Instr& in, const Problem& problem) {
   switch (in.op) {
     case ExprOp::load: return problem.in[static_cast<size_t>(in.imm)].dtype == Dtype::s32;

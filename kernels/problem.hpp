@@ -118,6 +118,8 @@ struct Problem {
 
 /// Whether the instruction of an expression of `problem` makes a 32-bit integer rather than an f32.
 bool makes_integer(const Instr& in, const Problem& problem);
+/// A loop that copies in[0], which lies as `from` says, to out[0], which lies as `to` says; both have the same dims.
+Problem copy_loop(const TensorDesc& from, const TensorDesc& to);
 /// The problem's expressions; where they are absent, the ones that read the main input and store the main result.
 Expr front_expression(const Problem& problem);
 Expr back_expression(const Problem& problem);

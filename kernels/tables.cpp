@@ -8,6 +8,7 @@
 #include "kernels/jit/pool/backward/backward.hpp"
 #include "kernels/jit/pool/forward/forward.hpp"
 #include "kernels/jit/pool/indices/from_indices.hpp"
+#include "kernels/jit/products/few_rows.hpp"
 #include "kernels/jit/resample/resample.hpp"
 #include "kernels/jit/rows/norm.hpp"
 #include "kernels/jit/rows/softmax.hpp"
@@ -147,6 +148,10 @@ constexpr std::array kConvolutionBackwardWeights = {
 };
 
 constexpr std::array kMatmul = {
+#if PARTITA_JIT
+    jit_row<jit::refuse_few_rows, jit::make_few_rows, Isa::avx512>("matmul_float_jit_few_rows_avx512",
+                                                                   StepKind::matmul),
+#endif
     native_row<onednn::plan_matmul>("matmul_float_onednn", StepKind::matmul),
     float_row<onednn::plan_matmul>("matmul_any_onednn_f32", StepKind::matmul),
     reference_row("matmul_any_ref", StepKind::matmul),

@@ -6,16 +6,6 @@
 
 namespace partita::onednn {
 
-Problem copy_loop(const TensorDesc& from, const TensorDesc& to) {
-  Problem loop;
-  loop.step = StepKind::loop;
-  loop.in.push_back(from);
-  loop.out.push_back(to);
-  ExprBuilder build(loop.back);
-  build.store(0, build.load(0));
-  return loop;
-}
-
 Result<Run> float_copy(const TensorDesc& from, const TensorDesc& to, const Target& target) {
   const Problem loop = copy_loop(from, to);
   PT_ASSIGN(const Picked picked, pick_kernel(loop, target));

@@ -6,9 +6,7 @@
 
 namespace partita::onednn {
 
-/// A loop that copies in[0], which lies as `from` says, to out[0], which lies as `to` says; both have the same dims.
-Problem copy_loop(const TensorDesc& from, const TensorDesc& to);
-/// The best kernel's run of it.
+/// The best kernel's run of copy_loop.
 Result<Run> float_copy(const TensorDesc& from, const TensorDesc& to, const Target& target);
 
 }  // namespace partita::onednn

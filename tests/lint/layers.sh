@@ -28,6 +28,7 @@ awk '
     room["code"]     = "code"
     room["flat"]     = "code|flat"
     room["rows"]     = "code|flat|rows"
+    room["products"] = "code|products"
     room["taps"]     = "code|flat|taps"
     room["pool"]     = "code|flat|taps|pool/[a-z_]+[.]"   # what all kinds of poolings share
     room["average"]  = room["pool"] "|pool/average"
