@@ -3,7 +3,6 @@
 #include "kernels/onednn/blocked_copy.hpp"
 
 #include "kernels/kernel.hpp"
-#include "kernels/onednn/float_copy.hpp"
 #include "src/base/shape.hpp"
 
 namespace partita::onednn {

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/onednn/float_copy.hpp"
+#include "kernels/float_copy.hpp"
 #include "kernels/onednn/shares.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
@@ -82,8 +82,7 @@ struct Copy {
   size_t port;
   TensorDesc user, copy;
   size_t offset_bytes;
-  bool kept = false;      ///< of a constant
-  size_t pack = kNoPack;  ///< number of the row's pack that takes its place
+  size_t pack = kNoPack;  ///< of a constant: number of the row's pack that takes its place
   Run run = {};
 
   static constexpr size_t kNoPack = static_cast<size_t>(-1);
@@ -113,8 +112,8 @@ TensorDesc repeated(TensorDesc desc, const TensorDesc& tensor) {
 }
 
 /// Behind the operator's own `ports` tensors come operands of expressions: what is repeated in them is copied once.
-void copy_side(Layout layout, size_t ports, std::vector<TensorDesc>& tensors, std::vector<Copy>& copies, size_t& bytes,
-               uint64_t constant_ports = 0) {
+void copy_side(Layout layout, size_t ports, std::vector<TensorDesc>& tensors, std::vector<Copy>& copies,
+               size_t& bytes) {
   for (size_t port = 0; port < tensors.size(); ++port) {
     TensorDesc& tensor = tensors[port];
     const TensorDesc user = port < ports ? tensor : distinct(tensor);
@@ -122,11 +121,7 @@ void copy_side(Layout layout, size_t ports, std::vector<TensorDesc>& tensors, st
     copy.dtype = Dtype::f32;
     const TensorDesc whole = port < ports ? copy : repeated(copy, tensor);
     if (!is_floating(tensor.dtype) || whole == tensor) continue;
-    copies.push_back({.port = port,
-                      .user = user,
-                      .copy = copy,
-                      .offset_bytes = bytes,
-                      .kept = port < Problem::kMostPorts && (constant_ports >> port & 1) != 0});
+    copies.push_back({port, user, copy, bytes});
     bytes += aligned(bytes_for(Dtype::f32, elements(copy.dims)));
     tensor = whole;
   }
@@ -135,7 +130,7 @@ void copy_side(Layout layout, size_t ports, std::vector<TensorDesc>& tensors, st
 Copies copies_of(const Problem& problem, Layout layout) {
   Copies copies{.problem = problem, .in = {}, .out = {}};
   const auto inputs = static_cast<size_t>(problem.in_ports());
-  copy_side(layout, inputs, copies.problem.in, copies.in, copies.bytes, problem.constant_ports);
+  copy_side(layout, inputs, copies.problem.in, copies.in, copies.bytes);
   copy_side(layout, problem.out.size(), copies.problem.out, copies.out, copies.bytes);
   return copies;
 }
@@ -177,13 +172,13 @@ Status run_copy(const Copy& copy, const void* from, void* to, void* scratch) {
   return copy.run.call({{&from, 1}, {&to, 1}, scratch});
 }
 
-/// The packs of the work on copies come first. What it packs of a port whose copy is kept is made of the tensor itself,
-/// by way of a copy; where it packs nothing of the port, the copy is the pack.
+/// The packs of the work on copies come first. What it packs of a port that is copied is made of the tensor itself, by
+/// way of a copy; where it packs nothing of a constant port, the copy is the pack.
 std::vector<Pack> packs_of(Copies& copies, const Run& inner) {
   const auto behind_copies = [skip = copies.bytes](void* scratch) { return static_cast<char*>(scratch) + skip; };
   std::vector<Pack> packs;
   for (const Pack& pack : inner.packs) {
-    const auto copied = std::ranges::find_if(copies.in, [&](Copy& c) { return c.kept && c.port == pack.port; });
+    const auto copied = std::ranges::find(copies.in, pack.port, &Copy::port);
     const bool copies_first = copied != copies.in.end();
     if (copies_first) copied->pack = packs.size();
     packs.push_back({pack.port, pack.bytes,
@@ -196,7 +191,7 @@ std::vector<Pack> packs_of(Copies& copies, const Run& inner) {
                      }});
   }
   for (Copy& copy : copies.in) {
-    if (!copy.kept || copy.pack != Copy::kNoPack) continue;
+    if (!copies.problem.is_constant(copy.port) || copy.pack != Copy::kNoPack) continue;
     copy.pack = packs.size();
     packs.push_back({copy.port, bytes_for(Dtype::f32, elements(copy.copy.dims)),
                      [copy, behind_copies](const void* from, void* to, void* scratch) {
@@ -214,12 +209,10 @@ Status run_on_copies(const Copies& copies, const Run& inner, const RunArgs& args
   std::copy(args.in.begin(), args.in.end(), in.begin());
   std::copy(args.out.begin(), args.out.end(), out.begin());
   for (const Copy& copy : copies.in) {
-    const void* floats = copy.pack < args.packed.size() ? args.packed[copy.pack] : nullptr;
-    if (!floats) {
-      floats = scratch + copy.offset_bytes;
-      PT_TRY(run_copy(copy, in[copy.port], scratch + copy.offset_bytes, rest));
-    }
-    in[copy.port] = floats;
+    const void* const packed = copy.pack < args.packed.size() ? args.packed[copy.pack] : nullptr;
+    char* const floats = scratch + copy.offset_bytes;
+    if (!packed) PT_TRY(run_copy(copy, in[copy.port], floats, rest));
+    in[copy.port] = packed ? packed : floats;
   }
   for (const Copy& copy : copies.out) out[copy.port] = scratch + copy.offset_bytes;
   PT_TRY(inner.call({{in.data(), args.in.size()}, {out.data(), args.out.size()}, rest, args.packed}));

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <optional>
 
-#include "kernels/onednn/float_copy.hpp"
+#include "kernels/float_copy.hpp"
 #include "kernels/onednn/post_ops.hpp"
 #include "kernels/thread_scratch.hpp"
 #include "src/base/check.hpp"

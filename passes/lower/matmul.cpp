@@ -23,10 +23,7 @@ bool is_row(const TensorDesc& bias, const TensorDesc& dst) {
 /// `desc` with its last two axes exchanged where the attribute says so.
 TensorDesc matrix(TensorDesc desc, bool transposed) {
   const int rank = desc.dims.size();
-  if (!transposed || rank < 2) return desc;
-  std::swap(desc.dims[rank - 2], desc.dims[rank - 1]);
-  std::swap(desc.strides[rank - 2], desc.strides[rank - 1]);
-  return desc;
+  return transposed && rank > 1 ? with_axis_moved(std::move(desc), rank - 1, rank - 2) : desc;
 }
 
 /// An axis of a matrix: the last one, or the one before it; what is not there has extent 1.

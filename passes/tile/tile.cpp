@@ -77,12 +77,13 @@ std::optional<std::pair<Region, std::vector<int64_t>>> cut_region(const Program&
                                                                   const Tiling& tiling) {
   for (const bool sums : {true, false}) {
     std::optional<Region> region = find_region(program, around, sums);
-    if (!region) continue;
+    if (!region) return std::nullopt;
     auto extents = tiling(program, *region);
-    if (!extents) continue;
+    const bool cut = extents && extents->back() < region->axes.back().extent;
     // Sums that one tile makes at once need nothing of what adding up does.
-    const bool cut = extents->back() < region->axes.back().extent;
-    if (cut || !region->accumulates(program)) return std::pair(std::move(*region), std::move(*extents));
+    if (region->accumulates(program) && !cut) continue;
+    if (!extents) return std::nullopt;
+    return std::pair(std::move(*region), std::move(*extents));
   }
   return std::nullopt;
 }

@@ -97,22 +97,30 @@ class Maker {
     const logical_tensor& whole = around_.buffers[static_cast<size_t>(l.buffer)].desc;
     Dims dims;
     for (int d = 0; d < whole.rank(); ++d) dims.push_back(extent_of(l.tiled[static_cast<size_t>(d)], whole.dims[d]));
-    made_.program.buffers.push_back(
-        {.role = Buffer::Role::temporary, .desc = logical_tensor(0, whole.dtype, dims), .content = {}});
-    local_[l.buffer] = static_cast<int>(made_.program.buffers.size()) - 1;
+    local_[l.buffer] = add_temporary(whole.dtype, dims);
   }
 
   Status add_step(size_t i) {
-    const Step& whole = around_.steps[region_.steps[i]];
-    const Walk& walk = region_.walks[i];
-    Step step = whole;
-    for (size_t k = 0; k < step.in.size(); ++k) {
-      if (step.in[k] == Step::kNoBuffer && !counts(step.problem.back, static_cast<int>(k))) continue;
-      PT_TRY(cut(i, walk.in[k], false, step.in[k], step.problem.in[k]));
-    }
-    for (size_t k = 0; k < step.out.size(); ++k) PT_TRY(cut(i, walk.out[k], true, step.out[k], step.problem.out[k]));
+    Step step = around_.steps[region_.steps[i]];
+    PT_TRY(cut_inputs(i, step));
+    for (size_t k = 0; k < step.out.size(); ++k)
+      PT_TRY(cut(i, region_.walks[i].out[k], true, step.out[k], step.problem.out[k]));
     made_.program.steps.push_back(std::move(step));
     return {};
+  }
+
+  Status cut_inputs(size_t i, Step& step) {
+    for (size_t k = 0; k < step.in.size(); ++k) {
+      if (step.in[k] == Step::kNoBuffer && !counts(step.problem.back, static_cast<int>(k))) continue;
+      PT_TRY(cut(i, region_.walks[i].in[k], false, step.in[k], step.problem.in[k]));
+    }
+    return {};
+  }
+
+  int add_temporary(Dtype dtype, const Dims& dims) {
+    made_.program.buffers.push_back(
+        {.role = Buffer::Role::temporary, .desc = logical_tensor(0, dtype, dims), .content = {}});
+    return static_cast<int>(made_.program.buffers.size()) - 1;
   }
 
   static TensorDesc sums_of(const Dims& dims) { return {Dtype::f32, dims, dense_strides(dims), 0}; }
@@ -130,18 +138,16 @@ class Maker {
   /// A product that sums along the last axis: its summand, and a loop that adds it. The product does not add itself: it
   /// may use the memory of its result before it knows all of it.
   Status add_summand(size_t i) {
-    PT_TRY(add_step(i));
-    Step& product = made_.program.steps.back();
-    Port& result = made_.ports.back();
-    PT_ASSERT(result.inner == product.out[0] && result.written);
-    const TensorDesc sums = sums_of(product.problem.out[0].dims);
-    made_.ports.pop_back();
-    made_.program.buffers.pop_back();
-    made_.program.buffers.push_back(
-        {.role = Buffer::Role::temporary, .desc = logical_tensor(0, Dtype::f32, sums.dims), .content = {}});
+    Step product = around_.steps[region_.steps[i]];
+    PT_TRY(cut_inputs(i, product));
+    Dims dims = product.problem.out[0].dims;
+    for (int d = 0; d < dims.size(); ++d) dims[d] = extent_of(tile_axis(i, region_.walks[i].out[0], dims, d), dims[d]);
+    const TensorDesc sums = sums_of(dims);
+    const int summand = add_temporary(Dtype::f32, dims), all = add_sums(sums);
+    product.out[0] = summand;
     product.problem.out[0] = sums;
     product.problem.narrow = false;
-    const int summand = product.out[0], all = add_sums(sums);
+    made_.program.steps.push_back(std::move(product));
     LoopStep add;
     const auto x = add.load(sums, all), y = add.load(sums, summand);
     add.store(sums, all, add.builder().add(x, y));
@@ -149,14 +155,18 @@ class Maker {
     return {};
   }
 
+  /// The tile axis along which axis `d` of an operand with these dims is cut; -1: none.
+  int tile_axis(size_t i, const std::vector<int>& walked, const Dims& dims, int d) const {
+    const int at = walked[static_cast<size_t>(d)];
+    return at >= 0 && dims[d] > 1 ? region_.tiled[i][static_cast<size_t>(at)] : -1;
+  }
+
   /// An operand as the tile sees it.
   Status cut(size_t i, const std::vector<int>& walked, bool written, int& buffer, TensorDesc& desc) {
     std::vector<int> axes;
     Dims dims = desc.dims;
     for (int d = 0; d < desc.dims.size(); ++d) {
-      const int at = walked[static_cast<size_t>(d)];
-      const bool moves = at >= 0 && desc.dims[d] > 1;
-      axes.push_back(moves ? region_.tiled[i][static_cast<size_t>(at)] : -1);
+      axes.push_back(tile_axis(i, walked, desc.dims, d));
       dims[d] = extent_of(axes.back(), desc.dims[d]);
     }
     const auto local = local_.find(buffer);
@@ -296,13 +306,12 @@ class Tiles {
 
   Status run_tile(const RunArgs& args, Memory& memory, int64_t t) const {
     const int64_t along = t % counts.back(), before = t / counts.back();
-    const bool last = along == counts.back() - 1;
+    const bool last = along == counts.back() - 1, smaller = has_rest && last;
     if (along == 0) std::memset(sums(memory), 0, full.sums_bytes);
-    if (has_rest && last)
-      PT_TRY(run_program(rest, args, memory, t, kept_by_rest(memory), memory.kept_of_rest != before));
-    else
-      PT_TRY(run_program(full, args, memory, t, kept_by_full(memory), memory.kept_of_full != before));
-    (has_rest && last ? memory.kept_of_rest : memory.kept_of_full) = before;
+    int64_t& kept_of = smaller ? memory.kept_of_rest : memory.kept_of_full;
+    PT_TRY(run_program(smaller ? rest : full, args, memory, t, smaller ? kept_by_rest(memory) : kept_by_full(memory),
+                       kept_of != before));
+    kept_of = before;
     return last && full.sums_bytes > 0 ? run_program(behind, args, memory, t, nullptr, false) : Status();
   }
 

@@ -4,19 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <string_view>
 
-#include "kernels/jit/products/few_rows.hpp"
 #include "src/base/text.hpp"
 #include "tests/support/kernel_run.hpp"
 
 namespace partita::test {
 namespace {
 
-const Kernel& row() {
-  const auto rows = kernels_for(StepKind::matmul);
-  return *std::ranges::find(rows, std::string_view("matmul_float_jit_few_rows_avx512"), &Kernel::name);
-}
+const Kernel& row() { return *generated_row(StepKind::matmul, Isa::avx512); }
 
 Problem product(Dtype dtype, Dtype result, const Dims& a, const Dims& b, const Dims& dst, bool transpose_b) {
   Problem p = problem_for(StepKind::matmul, OpKind::MatMul);

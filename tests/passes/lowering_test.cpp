@@ -181,11 +181,6 @@ TEST(lower, products_with_vectors) {
     expect_reference(text("[1,1]", "[1,67]", "[67,1]", ""));
     expect_reference(text("[6,7]", "[6,1]", "[1,7]", ""), {{2, {1, 6}}});
     expect_reference(text("[2,3,6,7]", "[3,1,6]", "[2,1,7,1]", "transpose_a=true, transpose_b=true"));
-  }
-  for (std::string_view type : {"f32", "bf16", "f16"}) {
-    const auto text = [&](std::string_view dst, std::string_view a, std::string_view b, std::string_view attrs) {
-      return str("%2: ", type, dst, " = MatMul(%0: ", type, a, ", %1: ", type, b, ") {", attrs, "}");
-    };
     // a matrix for each vector, also one between whose rows others lie; the same vector for several matrices
     expect_reference(text("[2,3,1,70]", "[2,3,1,64]", "[2,3,70,64]", "transpose_b=true"));
     expect_reference(text("[2,3,1,70]", "[2,3,1,64]", "[2,3,64,70]", ""), {{1, {13440, 70, 210, 1}}});

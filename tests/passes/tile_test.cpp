@@ -125,23 +125,9 @@ TEST(tile, one_product_over_all_heads_becomes_one_for_each) {
   EXPECT_EQ(summed.difference(summed.run()), "") << summed.steps();
 }
 
-TEST(tile, attention_backward_is_cut_along_batch_and_heads) {
-  const CompiledGraph g = compiled_graph(
-      "%20 = MatMul(%0: f32[2,3,112,16], %1: f32[2,3,112,16]) {transpose_b=true};"
-      "%21 = Subtract(%20, %2: f32[2,3,112,1]); %22 = Exp(%21);"
-      "%23 = MatMul(%22, %3: f32[2,3,112,16]) {transpose_a=true};"
-      "%24 = MatMul(%3, %4: f32[2,3,112,16]) {transpose_b=true};"
-      "%25 = Subtract(%24, %5: f32[2,3,112,1]); %26 = Multiply(%25, %22);"
-      "%27 = MatMul(%26, %1); %28 = MatMul(%26, %0) {transpose_a=true}",
-      2);
-  EXPECT_TRUE(is_tiled(g)) << g.steps();
-  EXPECT_LT(g.executable->program.arena_bytes, 2 * score_bytes(2, 3, 112, Dtype::f32)) << g.steps();
-  EXPECT_EQ(g.difference(g.run()), "") << g.steps();
-}
-
-/// The gradients of one layer's attention [1, h, s, d], from the logarithms of its sums.
-std::string attention_backward(int h, int s, int d, const char* dtype, const char* behind = "") {
-  const std::string x = str(dtype, "[1,", h, ",", s, ",", d, "]"), row = str("f32[1,", h, ",", s, ",1]");
+/// The gradients of one layer's attention [b, h, s, d], from the logarithms of its sums.
+std::string attention_backward(int b, int h, int s, int d, const char* dtype, const char* behind = "") {
+  const std::string x = str(dtype, "[", b, ",", h, ",", s, ",", d, "]"), row = str("f32[", b, ",", h, ",", s, ",1]");
   const bool narrow = std::string_view(dtype) != "f32";
   const auto cast = [&](const char* to, const char* from) {
     return narrow ? str("%", to, ": ", dtype, " = TypeCast(%", from, ");") : std::string();
@@ -154,10 +140,17 @@ std::string attention_backward(int h, int s, int d, const char* dtype, const cha
              narrow ? "%36" : "%26", ", %0) {transpose_a=true};", behind);
 }
 
+TEST(tile, attention_backward_is_cut_along_batch_and_heads) {
+  const CompiledGraph g = compiled_graph(attention_backward(2, 3, 112, 16, "f32"), 2);
+  EXPECT_TRUE(is_tiled(g)) << g.steps();
+  EXPECT_LT(g.executable->program.arena_bytes, 2 * score_bytes(2, 3, 112, Dtype::f32)) << g.steps();
+  EXPECT_EQ(g.difference(g.run()), "") << g.steps();
+}
+
 TEST(tile, gradients_of_long_sequences_add_up_queries) {
   for (const char* dtype : {"f32", "bf16", "f16"}) {
     // the last tile has fewer rows
-    const std::string text = attention_backward(8, 840, 8, dtype);
+    const std::string text = attention_backward(1, 8, 840, 8, dtype);
     const CompiledGraph g = compiled_graph(text, 2);
     ASSERT_TRUE(is_tiled(g)) << g.steps();
     EXPECT_NE(g.executable->program.steps[0].note.find("one after the other"), std::string::npos) << g.steps();
@@ -170,7 +163,8 @@ TEST(tile, gradients_of_long_sequences_add_up_queries) {
 
 TEST(tile, what_waits_for_sums_over_queries_stands_behind) {
   const CompiledGraph g = compiled_graph(
-      attention_backward(2, 768, 8, "f32", "%29 = Multiply(%28, %6: f32[1]); %30 = Add(%29, %7: f32[1,2,768,8])"), 2);
+      attention_backward(1, 2, 768, 8, "f32", "%29 = Multiply(%28, %6: f32[1]); %30 = Add(%29, %7: f32[1,2,768,8])"),
+      2);
   const std::vector<Step>& steps = g.executable->program.steps;
   ASSERT_EQ(steps.size(), 2u) << g.steps();
   EXPECT_NE(steps[0].note.find("one after the other"), std::string::npos) << g.steps();
@@ -179,7 +173,7 @@ TEST(tile, what_waits_for_sums_over_queries_stands_behind) {
 }
 
 TEST(tile, one_head_is_not_added_up_by_one_thread) {
-  const CompiledGraph g = compiled_graph(attention_backward(1, 1200, 8, "f32"), 2);
+  const CompiledGraph g = compiled_graph(attention_backward(1, 1, 1200, 8, "f32"), 2);
   EXPECT_FALSE(is_tiled(g)) << g.steps();
   EXPECT_EQ(g.difference(g.run()), "") << g.steps();
 }

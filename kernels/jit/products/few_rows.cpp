@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/float_copy.hpp"
 #include "kernels/jit/code/run_of.hpp"
 #include "kernels/jit/products/few_rows_kernel.hpp"
 #include "src/base/check.hpp"
@@ -28,13 +29,9 @@ constexpr int64_t kChunkBytes = 16 << 10;  ///< of a matrix that is walked sever
 constexpr int64_t kRowsOfTask = 256;
 constexpr int64_t kLarge = int64_t{1} << 24;  ///< elements: distances in code have 32 bits
 
-/// `desc` with its last two axes exchanged where the attribute says so.
-TensorDesc matrix_of(TensorDesc desc, bool transposed) {
-  const int rank = desc.dims.size();
-  if (!transposed) return desc;
-  std::swap(desc.dims[rank - 2], desc.dims[rank - 1]);
-  std::swap(desc.strides[rank - 2], desc.strides[rank - 1]);
-  return desc;
+TensorDesc matrix_of(const TensorDesc& desc, bool transposed) {
+  const int last = desc.dims.size() - 1;
+  return transposed ? with_axis_moved(desc, last, last - 1) : desc;
 }
 
 /// One axis of the result.
@@ -92,11 +89,6 @@ const char* plan(const Problem& p, Plan& plan) {
   return nullptr;
 }
 
-Result<Run> run_of_loop(const Problem& loop, const Target& target) {
-  PT_ASSIGN(const Picked picked, pick_kernel(loop, target));
-  return picked.kernel->make(loop, target);
-}
-
 class FewRows {
  public:
   explicit FewRows(const Problem& p) : dtype_(p.in[1].dtype), matrix_offset_(p.in[1].offset) {
@@ -121,14 +113,33 @@ class FewRows {
       }
     }
     kernel_ = std::make_shared<const FewRowsKernel>(shape);
-    add_copies(p);
   }
 
-  /// Of copies, too: where they fail, so does the whole.
-  Status prepare(const Target& target) {
-    PT_ASSIGN(to_floats_, run_of_loop(vectors_loop_, target));
+  /// Copies that bring vectors together and results apart: all axes in the order batch, vectors, elements.
+  Status make_copies(const Problem& p, const Target& target) {
+    TensorDesc from{p.in[0].dtype, {}, {}, p.in[0].offset}, vectors{Dtype::f32, {}, {}, 0};
+    TensorDesc to{p.out[0].dtype, {}, {}, p.out[0].offset};
+    for (const std::vector<Axis>* axes : {&plan_.batch, &plan_.vectors})
+      for (const Axis& axis : *axes) {
+        from.dims.push_back(axis.extent);
+        from.strides.push_back(axis.rows);
+        to.dims.push_back(axis.extent);
+        to.strides.push_back(axis.result);
+      }
+    from.dims.push_back(plan_.summed);
+    from.strides.push_back(plan_.rows_stride);
+    vectors.dims = from.dims;
+    Dims padded = from.dims;
+    padded[padded.size() - 1] = length_;
+    vectors.strides = dense_strides(padded);
+    to.dims.push_back(plan_.columns);
+    to.strides.push_back(p.out[0].strides[p.out[0].dims.size() - 1]);
+    const TensorDesc sums{Dtype::f32, to.dims, dense_strides(to.dims), 0};
+    direct_ = to.dtype == Dtype::f32 && same_strides(to, sums);
+    result_offset_ = to.offset;
+    PT_ASSIGN(to_floats_, float_copy(from, vectors, target));
     if (!direct_) {
-      PT_ASSIGN(to_result_, run_of_loop(result_loop_, target));
+      PT_ASSIGN(to_result_, float_copy(sums, to, target));
     }
     return {};
   }
@@ -160,32 +171,6 @@ class FewRows {
     return direct_
                ? 0
                : static_cast<size_t>(aligned(plan_.matrices * plan_.count * plan_.columns * int64_t{sizeof(float)}));
-  }
-
-  /// Loops that bring vectors together and results apart: all axes in the order batch, vectors, elements.
-  void add_copies(const Problem& p) {
-    TensorDesc from{p.in[0].dtype, {}, {}, p.in[0].offset}, vectors{Dtype::f32, {}, {}, 0};
-    TensorDesc to{p.out[0].dtype, {}, {}, p.out[0].offset};
-    for (const std::vector<Axis>* axes : {&plan_.batch, &plan_.vectors})
-      for (const Axis& axis : *axes) {
-        from.dims.push_back(axis.extent);
-        from.strides.push_back(axis.rows);
-        to.dims.push_back(axis.extent);
-        to.strides.push_back(axis.result);
-      }
-    from.dims.push_back(plan_.summed);
-    from.strides.push_back(plan_.rows_stride);
-    vectors.dims = from.dims;
-    Dims padded = from.dims;
-    padded[padded.size() - 1] = length_;
-    vectors.strides = dense_strides(padded);
-    to.dims.push_back(plan_.columns);
-    to.strides.push_back(p.out[0].strides[p.out[0].dims.size() - 1]);
-    const TensorDesc sums{Dtype::f32, to.dims, dense_strides(to.dims), 0};
-    direct_ = to.dtype == Dtype::f32 && same_strides(to, sums);
-    result_offset_ = to.offset;
-    vectors_loop_ = copy_loop(from, vectors);
-    result_loop_ = copy_loop(sums, to);
   }
 
   /// Adds to nothing: results of a task are cleared first. A task has rows of a matrix (dots), or columns of it (sums):
@@ -238,7 +223,6 @@ class FewRows {
   int64_t width_ = 0;   // sums: columns of a task
   std::shared_ptr<const FewRowsKernel> kernel_, narrow_;
   bool direct_ = false;  // sums are the result
-  Problem vectors_loop_, result_loop_;
   Run to_floats_, to_result_;
 };
 
@@ -261,7 +245,7 @@ const char* refuse_few_rows(const Problem& problem, const Target& target) {
 Result<Run> make_few_rows(const Problem& problem, const Target& target) {
   try {
     auto made = std::make_shared<FewRows>(problem);
-    PT_TRY(made->prepare(target));
+    PT_TRY(made->make_copies(problem, target));
     return Run{.call = [made](const RunArgs& args) { return (*made)(args); }, .scratch_bytes = made->scratch_bytes()};
   } catch (const Xbyak::Error& e) {
     return status_of(e);

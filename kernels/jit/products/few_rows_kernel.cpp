@@ -19,7 +19,6 @@ using Xbyak::Xmm;
 
 constexpr int kSums = 24;  ///< registers for sums; beside them four rows or vectors of the matrix
 constexpr int kBeside = 4;
-constexpr int64_t kAheadBytes = 4096;  ///< of the rows that are fetched
 
 }  // namespace
 
@@ -47,10 +46,9 @@ void FewRowsKernel::load_row(Xmm to, const RegExp& at, int64_t column) {
   load(to, shape_.dtype, Walk::next, at, count);
 }
 
-/// The line of a later row that is as far `behind` its beginning.
-void FewRowsKernel::fetch(int64_t behind) {
-  const int64_t rows = std::max<int64_t>(1, kAheadBytes / shape_.row_bytes);
-  prefetcht1(ptr[rdi + static_cast<int>(rows * shape_.row_bytes + behind)]);
+/// The same places of later rows, of which `rows` are read at once.
+Fetching FewRowsKernel::later(int rows) const {
+  return Fetching::second_level(static_cast<int>(rounded_up(int64_t{Fetching::kFewStreams}, rows * shape_.row_bytes)));
 }
 
 void FewRowsKernel::emit_dots() {
@@ -89,9 +87,7 @@ void FewRowsKernel::emit_rows(int rows) {
       for (int r = 0; r < rows; ++r) {
         const int64_t from = r * shape_.row_bytes;
         load_row(row(r), rdi + r8 * bytes_ + static_cast<int>(from), column);
-        if (fetches)
-          prefetcht1(
-              ptr[rdi + r8 * bytes_ + static_cast<int>(from + rounded_up(kAheadBytes, rows * shape_.row_bytes))]);
+        if (fetches) fetch_line(rdi + r8 * bytes_ + static_cast<int>(from), later(rows));
       }
       for (int v = begin; v < end; ++v) {
         const Xmm vector = scratch(v % 2);
@@ -139,7 +135,7 @@ void FewRowsKernel::emit_sums() {
   for (int part = 0; part < parts; ++part) {
     const int64_t behind = int64_t{part} * lanes() * bytes_;
     load_row(vec(kSums + part), rdi + static_cast<int>(behind), int64_t{part} * lanes());
-    if (begins_line(behind, int64_t{lanes()} * bytes_)) fetch(behind);
+    if (begins_line(behind, int64_t{lanes()} * bytes_)) fetch_line(rdi + static_cast<int>(behind), later(1));
   }
   for (int v = 0; v < shape_.vectors; ++v) {
     const Xmm number = scratch(v % 2);

@@ -39,7 +39,7 @@ class FewRowsKernel : private Emitter {
   void emit_dots();
   void emit_rows(int rows);
   void emit_sums();
-  void fetch(int64_t behind);
+  Fetching later(int rows) const;
   void load_row(Xbyak::Xmm to, const Xbyak::RegExp& at, int64_t column);
 
   FewRowsShape shape_;

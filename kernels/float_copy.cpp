@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A copy is a loop like any other, so it is as fast as what generates their code.
-#include "kernels/onednn/float_copy.hpp"
+#include "kernels/float_copy.hpp"
 
 #include "src/base/check.hpp"
 
-namespace partita::onednn {
+namespace partita {
 
 Result<Run> float_copy(const TensorDesc& from, const TensorDesc& to, const Target& target) {
   const Problem loop = copy_loop(from, to);
@@ -12,4 +12,4 @@ Result<Run> float_copy(const TensorDesc& from, const TensorDesc& to, const Targe
   return picked.kernel->make(loop, target);
 }
 
-}  // namespace partita::onednn
+}  // namespace partita

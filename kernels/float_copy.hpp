@@ -4,9 +4,9 @@
 
 #include "kernels/kernel.hpp"
 
-namespace partita::onednn {
+namespace partita {
 
 /// The best kernel's run of copy_loop.
 Result<Run> float_copy(const TensorDesc& from, const TensorDesc& to, const Target& target);
 
-}  // namespace partita::onednn
+}  // namespace partita
