@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// stream_copy: results that were put together in the caches, on their way to memory.
+// Results that were put together in the caches, on their way to memory: stream_copy at once, StagedLines piece by
+// piece.
 #pragma once
 
+#include <array>
 #include <cstddef>
+
+#include "src/base/round.hpp"
 
 namespace partita::jit {
 
@@ -11,5 +15,37 @@ namespace partita::jit {
 /// The caller ends with end_streaming().
 /// As many bytes at `next` are fetched into the second-level cache meanwhile; null: none.
 void stream_copy(std::byte* to, const std::byte* from, size_t bytes, const std::byte* next = nullptr);
+
+/// One thread's results that follow each other in memory, made piece by piece. A piece leaves when the next one is
+/// complete, so that nothing waits for what has just been stored, and memory has a piece's time to take it. The caller
+/// ends with end_streaming().
+class StagedLines {
+ public:
+  /// Of scratch memory that begins at a cache line, for pieces of up to `most` bytes.
+  static size_t scratch_bytes(size_t most) { return 2 * bytes_of_one(most); }
+  StagedLines() = default;
+  StagedLines(std::byte* scratch, size_t most);
+
+  /// Where to make the piece that belongs to `to`, from its first byte on; bytes before it are not to be changed.
+  std::byte* place(const std::byte* to);
+  /// It is made; `to` is where the one before ended.
+  void written(std::byte* to, size_t bytes);
+  /// There are no more: everything leaves.
+  void finish();
+
+ private:
+  static size_t bytes_of_one(size_t most) { return aligned(most + kCacheLine); }
+  size_t send();
+
+  /// A piece, from the cache line on that it begins in, of which the bytes from `known_from` on are known.
+  struct Piece {
+    std::byte* to = nullptr;
+    size_t end = 0, known_from = 0;
+  };
+
+  std::array<std::byte*, 2> buffers_{};
+  size_t buffer_ = 0;  // of the piece that is made
+  Piece staged_;       // in the other one
+};
 
 }  // namespace partita::jit
