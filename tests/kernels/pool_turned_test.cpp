@@ -91,7 +91,7 @@ TEST(pool_turned, leaves_others_alone) {
       g.add({.wide = (count - 1) * stride + kernel, .narrow = count, .kernel = kernel, .stride = stride});
     return g;
   };
-  const PoolCase maximum{.op = OpKind::MaxPoolBackward, .windows = windows(3, 3, 2), .batch = 2, .channels = 64};
+  const PoolCase maximum{.op = OpKind::MaxPoolBackward, .windows = windows(3, 4, 3), .batch = 2, .channels = 64};
   PoolCase average = maximum;
   average.op = OpKind::AvgPoolBackward;
   const auto turns = [](const PoolCase& of, const auto& change) {
@@ -117,7 +117,7 @@ TEST(pool_turned, leaves_others_alone) {
   }
   EXPECT_FALSE(turns(with(average, [&](PoolCase& c) { c.windows = windows(3, 2, 2); }), nothing))
       << "windows that cover each cell once";
-  EXPECT_TRUE(turns(with(maximum, [&](PoolCase& c) { c.windows = windows(3, 2, 2); }), nothing));
+  EXPECT_TRUE(turns(with(maximum, [&](PoolCase& c) { c.windows = windows(3, 3, 3); }), nothing));
   // An operand that moves from image to image and over cells, but not over channels.
   Problem p = pool_problem(maximum);
   p.ports_in = 2;

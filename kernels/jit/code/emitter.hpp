@@ -78,6 +78,15 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   void load_between(Xbyak::Xmm dst, Dtype dtype, const Xbyak::RegExp& address, int begin, int end);
   /// The same with elements of 2 bytes as they are, two a lane.
   void load_halves_between(Xbyak::Xmm dst, const Xbyak::RegExp& address, int begin, int end);
+  /// Lanes [begin, end) of a vector; `at` is where the first lane's element would be.
+  struct Piece {
+    Xbyak::RegExp at;
+    int begin, end;
+  };
+  /// The same of elements that lie in several pieces, for vectors whose pieces lie `apart` bytes from each other.
+  /// Between pieces stays what the registers have: 0, or bits that become a number of that type.
+  void load_pieces(const std::vector<Xbyak::Xmm>& to, Dtype dtype, const std::vector<Piece>& pieces, int apart = 0);
+  void load_halves_pieces(const std::vector<Xbyak::Xmm>& to, const std::vector<Piece>& pieces, int apart = 0);
   /// Of the bf16 elements at `address`, twice as many as there are lanes, those at odd or those at even places, as f32.
   void load_every_other(Xbyak::Xmm dst, const Xbyak::RegExp& address, bool odd);
   /// Converts and stores `count` elements; `streaming` bypasses the caches (address aligned to the bytes stored, or to

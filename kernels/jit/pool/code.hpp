@@ -74,7 +74,7 @@ class PoolCode : protected Emitter {
   using TapNames = std::function<std::vector<int32_t>(int64_t row, int64_t tap)>;
   /// winner = the name of the first maximum, NaN counts as one; vec(kBest) = the maximum. `load_tap` brings a tap to
   /// vec(kTap). `start`, if any, sets both to what the first taps compete with. All may be called twice, unless
-  /// it is known that a tap probably `has_nan`. Uses scratch 0, 1 and k1 to k4.
+  /// it is known that a tap probably `has_nan`. Uses all scratch and k1 to k4.
   void find_maximum(const Xbyak::Xmm& winner, const Taps& taps, const std::function<void()>& start,
                     const LoadTap& load_tap, const TapNames& names, bool has_nan = false);
   /// row * kernel + tap
@@ -179,6 +179,7 @@ class PoolCode : protected Emitter {
   void load_pairs(const Xbyak::Xmm& pairs, size_t stream, int64_t displacement, int64_t tap, int64_t first, bool ahead);
   /// What a search takes the taps for: numbers, or numbers and NaN.
   enum class Taken : uint8_t { numbers, any };
+  bool adds_taps() const { return p_.in[0].dtype == Dtype::f32; }
   void search(const Xbyak::Xmm& winner, const Taps& taps, bool started, Taken taken, const LoadTap& load_tap,
               const TapNames& names);
   void compete(const Xbyak::Xmm& best, const Xbyak::Xmm& winner, const Xbyak::Xmm& value, const Xbyak::Operand& number,

@@ -138,6 +138,18 @@ bool PoolPlan::fits_indices() const {
          std::ranges::all_of(back_in, reads);
 }
 
+std::optional<int64_t> PoolOperand::planes_apart(const PoolGeometry& g) const {
+  std::optional<int64_t> apart;
+  int64_t planes = 1;
+  for (const auto& [count, distance] : {std::pair(g.src[0], z), std::pair(g.channels, c), std::pair(g.batch, n)}) {
+    if (count == 1) continue;
+    if (!apart) apart = distance;
+    if (distance != *apart * planes) return std::nullopt;
+    planes *= count;
+  }
+  return apart.value_or(0);
+}
+
 int PoolPlan::streamed_piece(int64_t apart) const {
   int common = kCacheLine;
   for (const PoolOperand& o : out) common = std::min(common, streamed_piece(o, apart));

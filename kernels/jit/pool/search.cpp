@@ -19,6 +19,10 @@ using Xbyak::Zmm;
 /// Where no tap was NaN. Each comparison under a mask waits for the one before it, so taps take turns.
 const std::array<Xbyak::Opmask, 2> kNumbers = {Xbyak::util::k3, Xbyak::util::k4};
 
+/// Of f32, the taps are added up instead, in turns as well: ports that compare have more to do than those that add. A
+/// sum is NaN where a tap is, or where infinities of both signs are.
+constexpr std::array<int, 2> kSums = {2, 3};  // scratch
+
 }  // namespace
 
 /// AVX-512: as if there were no NaN, which takes fewer instructions, and where there was one, anew.
@@ -30,11 +34,20 @@ void PoolCode::find_maximum(const Xmm& winner, const Taps& taps, const std::func
   };
   if (!wide() || has_nan) return search_for(Taken::any);
   Xbyak::Label done;
-  for (const Xbyak::Opmask& numbers : kNumbers) kxnorw(numbers, numbers, numbers);
-  search_for(Taken::numbers);
-  kandw(kNumbers[0], kNumbers[0], kNumbers[1]);
-  kortestw(kNumbers[0], kNumbers[0]);
-  jc(done, T_NEAR);
+  if (adds_taps()) {
+    search_for(Taken::numbers);
+    const Xmm sum = scratch(kSums[0]);
+    if ((taps.end_row - taps.first_row) * (taps.end - taps.first) > 1) vaddps(sum, sum, scratch(kSums[1]));
+    vcmpps(k1, sum, sum, kUnordered);
+    kortestw(k1, k1);
+    jz(done, T_NEAR);
+  } else {
+    for (const Xbyak::Opmask& numbers : kNumbers) kxnorw(numbers, numbers, numbers);
+    search_for(Taken::numbers);
+    kandw(kNumbers[0], kNumbers[0], kNumbers[1]);
+    kortestw(kNumbers[0], kNumbers[0]);
+    jc(done, T_NEAR);
+  }
   search_for(Taken::any);
   L(done);
 }
@@ -50,7 +63,10 @@ void PoolCode::search(const Xmm& winner, const Taps& taps, bool started, Taken t
     for (int64_t tap = taps.first; tap < taps.end; ++tap) {
       const auto number = held(names(row, tap));
       load_tap(row, tap);
-      if (taken == Taken::numbers) {
+      if (taken == Taken::numbers && adds_taps()) {
+        const Xmm sum = scratch(kSums[turn % kSums.size()]);
+        turn++ < kSums.size() ? vmovaps(sum, vec(kTap)) : vaddps(sum, sum, vec(kTap));
+      } else if (taken == Taken::numbers) {
         const Xbyak::Opmask numbers = kNumbers[turn++ % kNumbers.size()], still = numbers;
         vcmpps(numbers | still, vec(kTap), vec(kTap), kOrdered);
       }

@@ -101,8 +101,14 @@ bool is_picked(const Problem& problem, const Target& target) {
   return PickedPool::fits(problem, target.isa);
 }
 
+bool is_side_by_side(const Problem& problem, const Target& target) {
+  const PoolPlan p(problem);
+  return p.g.dst[2] < least_width(p, problem) && !p.g.covers_all() &&
+         PlanePeriodPool::fits_side_by_side(problem, target);
+}
+
 std::optional<Problem> turned_group(const Problem& problem, const Target& target) {
-  if (!is_turned(PoolPlan(problem), problem, target)) return std::nullopt;
+  if (!is_turned(PoolPlan(problem), problem, target) || is_side_by_side(problem, target)) return std::nullopt;
   auto group = TurnedPool::of_group(problem);
   return group && refuse_pool_backward(*group, target) == nullptr ? std::move(group) : std::nullopt;
 }
@@ -113,6 +119,7 @@ Result<Run> make_pool_backward(const Problem& problem, const Target& target) {
   if (global && !WindowPool::fits_halves(problem, target)) return make_global_maximum(problem, target);
   if (RepeatPool::fits(problem, target)) return run_of<RepeatPool>(problem, target);
   if (is_picked(problem, target)) return run_of<PickedPool>(problem, target);
+  if (is_side_by_side(problem, target)) return run_of<PlanePeriodPool>(problem, target);
   if (const auto group = turned_group(problem, target)) {
     Target one_thread = target;
     one_thread.threads = 1;

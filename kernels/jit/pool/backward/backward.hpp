@@ -15,6 +15,9 @@ Result<Run> make_pool_backward(const Problem& problem, const Target& target);
 /// neighbours are faster where they are shared, but not in rows of a few cells; elements of 16 bits take so long to be
 /// converted that only large results gain.
 bool is_picked(const Problem& problem, const Target& target);
+/// Whether rows of a maximum's gradient, channels first, are so narrow that several planes fill vectors together, and
+/// may (pool/backward/plane_period_side_by_side.cpp).
+bool is_side_by_side(const Problem& problem, const Target& target);
 /// The channel-last problem of a group of planes, where a channel-first one is solved by turning its planes.
 std::optional<Problem> turned_group(const Problem& problem, const Target& target);
 /// Whether a gradient of an adaptive average, a StepKind::resample, can be made here: along x there must not be more

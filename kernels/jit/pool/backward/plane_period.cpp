@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "kernels/jit/flat/exceeds_cache.hpp"
+#include "kernels/jit/flat/stream_copy.hpp"
 #include "kernels/jit/pool/walk.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
@@ -15,31 +16,65 @@
 namespace partita::jit {
 namespace {
 
-constexpr int64_t kLeastWidth = 8;  ///< windows along x
+constexpr int64_t kLeastWidth = 8;  ///< windows along x of one plane at a time
 constexpr int64_t kPlanesPerThread = 4, kLeastPlanes = 16;
 constexpr size_t kMostStreams = 64;
 
+int64_t planes_of(const PoolPlan& p) { return p.g.batch * p.g.channels * p.g.src[0]; }
+
+int64_t plane_bytes(const PoolPlan& p, const PoolOperand& o) {
+  return p.g.src[1] * p.g.src[2] * element_bytes(o.dtype);
+}
+
+bool is_staged(const PoolOperand& o) { return o.fold == Fold::none; }
+
 }  // namespace
 
-bool PlanePeriodPool::fits(const Problem& problem, const Target& target, const AssumedWindows& assumed) {
-  const PoolPlan p(problem, assumed);
+/// Whether rows that cannot be stored past the caches can be by way of scratch memory: planes follow each other.
+bool PlanePeriodPool::can_be_staged(const PoolPlan& p) {
+  constexpr int64_t kMostBytes = 64 << 10;  // of a plane
+  const auto can = [&](const PoolOperand& o) {
+    const int64_t each = element_bytes(o.dtype), bytes = plane_bytes(p, o);
+    return o.x == each && o.y == p.g.src[2] * each && bytes <= kMostBytes &&
+           (planes_of(p) == 1 || o.planes_apart(p.g) == bytes);
+  };
+  return std::ssize(p.out) <= static_cast<int64_t>(kMostStaged) &&
+         std::ranges::all_of(p.out, [&](const PoolOperand& o) { return !is_staged(o) || can(o); });
+}
+
+/// Whether the kernel can do it, however narrow rows are.
+bool PlanePeriodPool::is_possible(const PoolPlan& p, const Problem& problem, Isa isa) {
   const PoolGeometry& g = p.g;
-  if (!p.maximum || !has_periods(p) || p.channel_last || PlanePeriodKernel::streams_of(p, target.isa) > kMostStreams)
+  if (!p.maximum || !has_periods(p) || p.channel_last || PlanePeriodKernel::streams_of(p, isa) > kMostStreams)
     return false;
-  if (g.strides[2] > PlanePeriodKernel::kMostStride || g.strides[1] > PlanePeriodKernel::kMostStride ||
-      g.dst[2] < kLeastWidth)
-    return false;
+  if (g.strides[2] > PlanePeriodKernel::kMostStride || g.strides[1] > PlanePeriodKernel::kMostStride) return false;
   if (p.indices >= 0 && (!p.fits_indices() || g.strides[2] > PlanePeriodKernel::kMostStrideFromIndices)) return false;
-  // Sums have one order, so what makes them is not chosen by the number of threads.
-  const int64_t planes = g.batch * g.channels * g.src[0];
-  if (planes < (p.has_folds() ? kLeastPlanes : kPlanesPerThread * target.threads)) return false;
   if (!p.windows_have_cells(2)) return false;
-  // Rows that cannot be streamed go through tiles, which can.
-  if (exceeds_cache(problem) && p.streamed_piece() == 0) return false;
+  // What can be streamed in neither way goes through tiles, which can.
+  if (exceeds_cache(problem) && p.streamed_piece() == 0 && !can_be_staged(p)) return false;
   // Rows of a window are reached by immediate numbers.
   const int64_t far = p.span(1) + g.pads_begin[1] + g.strides[1];
   const auto near = [&](const PoolOperand& o) { return std::abs(o.y) * far < INT32_MAX / 2; };
   return std::ranges::all_of(p.in, near) && std::ranges::all_of(p.out, near) && g.src[2] < INT32_MAX / 64;
+}
+
+bool PlanePeriodPool::fits(const Problem& problem, const Target& target, const AssumedWindows& assumed) {
+  const PoolPlan p(problem, assumed);
+  // Sums have one order, so what makes them is not chosen by the number of threads.
+  const int64_t least = p.has_folds() ? kLeastPlanes : kPlanesPerThread * target.threads;
+  return p.g.dst[2] >= kLeastWidth && planes_of(p) >= least && is_possible(p, problem, target.isa);
+}
+
+bool PlanePeriodPool::fits_side_by_side(const Problem& problem, const Target& target) {
+  const PoolPlan p(problem);
+  if (!is_possible(p, problem, target.isa)) return false;
+  const int planes = PlanePeriodKernel::side_by_side(p, target.isa);
+  // Planes are reached by immediate numbers, too.
+  const auto near = [&](const PoolOperand& o) {
+    return std::abs(o.planes_apart(p.g).value_or(0)) * planes < INT32_MAX / 4;
+  };
+  return planes > 1 && planes_of(p) >= planes * kPlanesPerThread * target.threads && std::ranges::all_of(p.in, near) &&
+         std::ranges::all_of(p.out, near);
 }
 
 PlanePeriodPool::PlanePeriodPool(const Problem& problem, const Target& target, const AssumedWindows& assumed)
@@ -48,11 +83,30 @@ PlanePeriodPool::PlanePeriodPool(const Problem& problem, const Target& target, c
       margin_(PlanePeriodKernel::windows_before(p_, target.isa) * 4),
       row_bytes_(aligned(PlanePeriodKernel::windows_of_row(p_, target.isa) * 8)),
       shared_rows_(PlanePeriodKernel::shared_rows(p_, target.isa)),
-      kept_(threads_, (PlanePeriodKernel::kept_rows(p_) + shared_rows_) * row_bytes_),
-      folds_(problem, p_, target, p_.g.batch * p_.g.channels * p_.g.src[0], kept_.bytes()) {
-  kernel_ = std::make_unique<const PlanePeriodKernel>(target.isa, p_, problem, 0);
-  if (exceeds_cache(problem) && p_.streamed_piece() > 0)
-    streaming_ = std::make_unique<const PlanePeriodKernel>(target.isa, p_, problem, p_.streamed_piece());
+      kept_(threads_, (PlanePeriodKernel::kept_rows(p_) + shared_rows_) * row_bytes_) {
+  for (const PoolOperand& o : p_.in) in_apart_.push_back(o.planes_apart(p_.g));
+  for (const PoolOperand& o : p_.out) out_apart_.push_back(o.planes_apart(p_.g));
+  const bool large = exceeds_cache(problem);
+  if (fits_side_by_side(problem, target)) side_by_side_ = PlanePeriodKernel::side_by_side(p_, target.isa);
+  PlaneStores stores{.past = large, .side_by_side = side_by_side_};
+  const auto kernel = [&](const PlaneStores& how) {
+    return std::make_unique<const PlanePeriodKernel>(target.isa, p_, problem, how);
+  };
+  if (large && p_.streamed_piece() > 0) {
+    stores.piece = p_.streamed_piece();
+    streaming_ = kernel(stores);
+    stores = {.side_by_side = side_by_side_};
+  } else if (large) {
+    stores.is_staged = is_staged_ = true;
+    int64_t bytes = 0;
+    for (size_t o = 0; o < p_.out.size(); ++o)
+      if (is_staged(p_.out[o])) bytes += static_cast<int64_t>(StagedLines::scratch_bytes(staged_bytes(o)));
+    staged_ = {threads_, bytes};
+  }
+  folds_ = PoolFolds(problem, p_, target, planes_of(p_), kept_.bytes() + staged_.bytes());
+  kernel_ = kernel(stores);
+  stores.side_by_side = 1;
+  if (planes_of(p_) % side_by_side_ != 0) single_ = kernel(stores);
 }
 
 bool PlanePeriodPool::from_indices(const RunArgs& args) const {
@@ -61,48 +115,81 @@ bool PlanePeriodPool::from_indices(const RunArgs& args) const {
   return found == p_.g.batch * p_.g.channels * elements(p_.g.dst);
 }
 
+size_t PlanePeriodPool::staged_bytes(size_t result) const {
+  return static_cast<size_t>(plane_bytes(p_, p_.out[result]) * side_by_side_);
+}
+
+PlanePeriodPool::Work PlanePeriodPool::work(const RunArgs& args, int number) const {
+  Work made{.kept = kept_.share(args.scratch, number)};
+  fill_words(made.kept, PlanePeriodKernel::kept_rows(p_) * row_bytes_, int32_t{-1});
+  if (!is_staged_) return made;
+  std::byte* staged = staged_.share(static_cast<std::byte*>(args.scratch) + kept_.bytes(), number);
+  for (size_t o = 0; o < p_.out.size(); ++o) {
+    if (!is_staged(p_.out[o])) continue;
+    made.staged[o] = StagedLines(staged, staged_bytes(o));
+    staged += StagedLines::scratch_bytes(staged_bytes(o));
+  }
+  return made;
+}
+
+/// Units are some planes side by side, or one of those that are left.
 void PlanePeriodPool::run_all(const RunArgs& args, std::atomic<int64_t>* found) const {
-  const bool streaming = streaming_ && outputs_aligned(args);
+  const PlanePeriodKernel& kernel = streaming_ && outputs_aligned(args) ? *streaming_ : *kernel_;
+  const int64_t whole = planes_of(p_) / side_by_side_, left = planes_of(p_) % side_by_side_;
   const auto part = [&](int64_t begin, int64_t end, int number) {
     const PoolFolds::Part folds(folds_, args, number);
-    const int64_t bytes = PlanePeriodKernel::kept_rows(p_) * row_bytes_;
-    std::byte* kept = kept_.share(args.scratch, number);
-    std::array<int32_t, kMostLanes> counts{};
-    fill_words(kept, bytes, int32_t{-1});
-    for (int64_t plane = begin; plane < end; ++plane)
-      folds.unit(plane,
-                 [&](const RunArgs& to) { run(to, streaming ? *streaming_ : *kernel_, plane, kept, counts.data()); });
-    if (found != nullptr) *found += std::accumulate(counts.begin(), counts.end(), int64_t{0});
-    if (streaming) end_streaming();
+    Work mine = work(args, number);
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const bool together = unit < whole;
+      const int64_t plane = together ? unit * side_by_side_ : whole * side_by_side_ + unit - whole;
+      folds.unit(plane, [&](const RunArgs& to) { run(to, together ? kernel : *single_, plane, mine); });
+    }
+    for (StagedLines& staged : mine.staged) staged.finish();
+    if (found != nullptr) *found += std::accumulate(mine.counts.begin(), mine.counts.end(), int64_t{0});
+    if (streaming_ || is_staged_) end_streaming();
   };
-  parallel_for(p_.g.batch * p_.g.channels * p_.g.src[0], p_.g.src[1] * p_.g.src[2], part, threads_);
+  parallel_for(whole + left, p_.g.src[1] * p_.g.src[2] * side_by_side_, part, threads_);
   folds_.finish(args);
 }
 
-void PlanePeriodPool::run(const RunArgs& args, const PlanePeriodKernel& kernel, int64_t plane, std::byte* kept,
-                          int32_t* counts) const {
+const std::byte* PlanePeriodPool::plane_of(const PoolOperand& o, const std::optional<int64_t>& apart, const void* base,
+                                           int64_t plane) const {
+  if (apart) return static_cast<const std::byte*>(base) + o.offset + plane * *apart;
   const int64_t z = plane % p_.g.src[0], c = plane / p_.g.src[0] % p_.g.channels;
-  const int64_t n = plane / p_.g.src[0] / p_.g.channels;
+  return o.at(base, plane / p_.g.src[0] / p_.g.channels, c, z, 0, 0);
+}
+
+void PlanePeriodPool::run(const RunArgs& args, const PlanePeriodKernel& kernel, int64_t plane, Work& work) const {
   std::array<const void*, kMostStreams> addresses;
   size_t count = 0;
   const auto add = [&](int operand) {
     const auto o = static_cast<size_t>(operand);
-    addresses[count++] = p_.in[o].at(args.in[o], n, c, z, 0, 0);
+    addresses[count++] = plane_of(p_.in[o], in_apart_[o], args.in[o], plane);
   };
   if (p_.indices >= 0) {
+    const int64_t z = plane % p_.g.src[0], c = plane / p_.g.src[0] % p_.g.channels;
     const int64_t corner = (z * p_.g.src[1] - p_.g.pads_begin[1]) * p_.g.src[2] - p_.g.pads_begin[2];
     add(p_.indices);
-    addresses[count++] = reinterpret_cast<const void*>(p_.base.first(n, c) + corner * p_.base.cell);
+    addresses[count++] =
+        reinterpret_cast<const void*>(p_.base.first(plane / p_.g.src[0] / p_.g.channels, c) + corner * p_.base.cell);
   } else {
     add(0);
   }
   std::ranges::for_each(p_.front_in, add);
   std::ranges::for_each(p_.back_in, add);
-  for (size_t o = 0; o < p_.out.size(); ++o) addresses[count++] = p_.out[o].at(args.out[o], n, c, z, 0, 0);
+  const auto result_of = [&](size_t o) {
+    return const_cast<std::byte*>(plane_of(p_.out[o], out_apart_[o], args.out[o], plane));
+  };
+  const auto staged = [&](size_t o) { return is_staged_ && is_staged(p_.out[o]); };
+  for (size_t o = 0; o < p_.out.size(); ++o)
+    addresses[count++] = staged(o) ? work.staged[o].place(result_of(o)) : result_of(o);
   const int64_t rows = PlanePeriodKernel::kept_rows(p_);
-  for (int64_t row = 0; row < rows; ++row) addresses[count++] = kept + row * row_bytes_ + margin_;
-  for (int64_t row = 0; row < shared_rows_; ++row) addresses[count++] = kept + (rows + row) * row_bytes_;
-  kernel({addresses.data(), counts});
+  for (int64_t row = 0; row < rows; ++row) addresses[count++] = work.kept + row * row_bytes_ + margin_;
+  for (int64_t row = 0; row < shared_rows_; ++row) addresses[count++] = work.kept + (rows + row) * row_bytes_;
+  kernel({addresses.data(), work.counts.data()});
+  for (size_t o = 0; o < p_.out.size(); ++o)
+    if (staged(o))
+      work.staged[o].written(result_of(o), static_cast<size_t>(plane_bytes(p_, p_.out[o]) * kernel.planes()));
 }
 
 }  // namespace partita::jit

@@ -54,20 +54,23 @@ int64_t PlanePeriodKernel::windows_before(const PoolPlan& p, Isa isa) { return r
 int64_t PlanePeriodKernel::windows_of_row(const PoolPlan& p, Isa isa) {
   const int64_t periods = rounded_up(p.g.src[2], p.g.strides[2] * lanes_of(isa)) / p.g.strides[2];
   const int64_t behind = (p.g.strides[2] - 1 + p.g.pads_begin[2]) / p.g.strides[2];
-  return windows_before(p, isa) + rounded_up(std::max(periods + behind, p.g.dst[2]), lanes_of(isa));
+  const int64_t together = side_by_side(p, isa) == 1 ? 0 : searches_words(p, isa) ? kWords : lanes_of(isa);
+  return windows_before(p, isa) + rounded_up(std::max({periods + behind, p.g.dst[2], together}), lanes_of(isa));
 }
 
-PlanePeriodKernel::PlanePeriodKernel(Isa isa, const PoolPlan& plan, const Problem& problem, int piece)
+PlanePeriodKernel::PlanePeriodKernel(Isa isa, const PoolPlan& plan, const Problem& problem, const PlaneStores& stores)
     : PoolCode(isa, plan),
-      streaming_(piece > 0),
+      streaming_(stores.piece > 0),
+      staged_(stores.is_staged),
+      planes_(stores.side_by_side),
       in_words_(searches_words(plan, isa)),
       shared_(shared_rows(plan, isa)),
       gradients_at_(windows_of_row(plan, isa) * 4),
       counts_(wide() ? reserve(from_indices() ? 1 : 0) : static_cast<int>(kMostStrideFromIndices)),
       folds_(*this, p_.out, 1, reserve(HeldFolds::registers(*this, p_.out, 1))) {
   if (keeps_words()) choices_ = choices_of(plan, problem);
-  if (streaming_ && !reads_streams_alone()) fetch_by(Fetching::in_turns());
-  if (piece > 0 && piece < 64) stream_in_pieces(piece);
+  if (stores.past && !reads_streams_alone()) fetch_by(Fetching::in_turns());
+  if (stores.piece > 0 && stores.piece < kCacheLine) stream_in_pieces(stores.piece);
   add_streams();
   entry_ = reinterpret_cast<void (*)(const PlanePeriodCall*)>(reinterpret_cast<uintptr_t>(
       emit_all(problem, taken(), [&](Body& front, Body& back) { emit_planes(front, back); })));
@@ -92,6 +95,7 @@ void PlanePeriodKernel::add_streams() {
 void PlanePeriodKernel::emit_planes(Body& front, Body& back) {
   const int64_t steps = periods_of(p_, 1) + 1;
   folds_.emit_start();
+  if (planes_ > 1 && !in_words_ && p_.g.src[2] < lanes()) hold_mask(static_cast<int>(p_.g.src[2]));
   if (from_indices()) {
     mov(rax, ptr[rdi + offsetof(PlanePeriodCall, counts)]);
     vmovups(counts(), ptr[rax]);
@@ -151,6 +155,13 @@ void PlanePeriodKernel::rotate(size_t first, int64_t count, int64_t by) {
 /// Windows and cells take turns, so that cells drain to memory while windows are searched.
 void PlanePeriodKernel::emit_step(Body& front, Body& back, const Step& step) {
   const int64_t windows = step.search.window() ? p_.g.dst[2] : 0, cells = step.cells.cells() ? p_.g.src[2] : 0;
+  if (planes_ > 1) {
+    xor_(ecx, ecx);
+    xor_(r9d, r9d);
+    if (windows > 0) search_group(front, step.search, 0, step.shares);
+    if (cells > 0) emit_cells(back, step.cells, (in_words_ ? kWords : lanes()) * stride());
+    return;
+  }
   const int64_t together = in_words_ ? kWords : lanes();
   const auto emit = [&](int64_t first) {
     imul(r9, rcx, static_cast<int>(stride()));
@@ -183,7 +194,8 @@ void PlanePeriodKernel::emit_step(Body& front, Body& back, const Step& step) {
 /// Windows from rcx on, which is `first` unless all of them are inside: a vector, or two of those that are searched as
 /// words.
 void PlanePeriodKernel::search_group(Body& front, const PeriodPart& rows, int64_t first, bool shares) {
-  const int64_t count = std::min<int64_t>(in_words_ ? kWords : lanes(), p_.g.dst[2] - first);
+  const int64_t most = in_words_ ? kWords : lanes();
+  const int64_t count = planes_ > 1 ? most : std::min<int64_t>(most, p_.g.dst[2] - first);
   const Xmm winner = vec(search_registers());
   if (in_words_) {
     search_words(rows, first, static_cast<int>(count), shares);
@@ -199,6 +211,7 @@ void PlanePeriodKernel::search_group(Body& front, const PeriodPart& rows, int64_
 
 /// The windows `behind` those at rcx.
 void PlanePeriodKernel::search_floats(const PeriodPart& rows, int64_t first, int behind, int count, bool has_nan) {
+  if (planes_ > 1) return search_planes(rows, behind, has_nan);
   const Xmm winner = vec(search_registers());
   const auto load = [&](int64_t row, int64_t tap) {
     load_row_tap(0, source_row(row), tap, first + behind, !has_nan && new_tap(row, tap));
@@ -215,11 +228,7 @@ int64_t PlanePeriodKernel::source_row(int64_t row) const {
 
 /// Whole vectors: stores under masks hand nothing on to loads.
 void PlanePeriodKernel::keep_winners(const Xmm& winner, int behind, int count) {
-  if (count < lanes()) {
-    std::vector<bool> missing(static_cast<size_t>(lanes()), false);
-    std::fill(missing.begin() + count, missing.end(), true);
-    set_lanes(winner, missing, -1);
-  }
+  set_lanes(winner, no_windows(behind, count), -1);
   mov(rdx, slot(kept_stream(0)));
   store_bytes(winner, 4, rdx + rcx * 4 + behind * 4, lanes(), false);
 }
@@ -230,6 +239,17 @@ void PlanePeriodKernel::keep_gradients(Body& front, int behind, int count) {
     const bool same = o.x == 0;
     const int each = element_bytes(o.dtype);
     mov(rdx, slot(front_stream(k)));
+    if (planes_ > 1 && !same) {
+      std::vector<Piece> pieces;
+      const int first = behind / lanes_of_plane();
+      for (int q = 0; q < planes_of_vector(); ++q) {
+        const int lane = q * lanes_of_plane();
+        const auto at = rdx + static_cast<int>((first + q) * o.planes_apart(p_.g).value_or(0) - lane * each);
+        pieces.push_back({at, lane, lane + static_cast<int>(p_.g.dst[2])});
+      }
+      broadcast_bits(dst, 0);
+      return load_pieces({dst}, o.dtype, pieces);
+    }
     load_elements(dst, o, same, same ? RegExp(rdx) : rdx + rcx * each + behind * each, count,
                   o.begins_line(behind * each, lanes()));
   });
@@ -254,10 +274,12 @@ void PlanePeriodKernel::load_winners(const Xmm& winner, int count) {
   vpmaxsd(winner, winner, pattern(everywhere(-1)));
 }
 
-/// What a winner is called where tap (y, x) won, for each cell of the phase among the group's first `cells`; where
-/// there is no such cell, what no winner is called.
-std::vector<int32_t> PlanePeriodKernel::names(int64_t y, int64_t x, int64_t phase, int64_t cells) const {
+/// What a winner is called where tap (y, x) won, for each cell of the phase among the group's first `cells`, whose
+/// windows are `behind` the lane's; where there is no such cell or window, what no winner is called.
+std::vector<int32_t> PlanePeriodKernel::names(int64_t y, int64_t x, int64_t phase, int64_t cells,
+                                              int64_t behind) const {
   const PoolGeometry& g = p_.g;
+  if (planes_ > 1) return names_of_planes(y * g.kernel[2] + x, behind);
   if (!from_indices()) return everywhere(y * g.kernel[2] + x);
   std::vector<int32_t> list = everywhere((y * g.dilations[1] * g.src[2] + x * g.dilations[2]) * p_.base.cell);
   for (int64_t l = 0; l < lanes(); ++l)
@@ -282,14 +304,22 @@ void PlanePeriodKernel::emit_group(Body& back, const PeriodPart& rows, const Cel
     const auto sums = static_cast<int>((row - group.row) * stride());
     for (int sum = sums; sum < sums + stride(); ++sum)
       if (!any[static_cast<size_t>(sum)]) broadcast_bits(vec(sum), 0);
-    if (choices_) {
-      store_chosen(sums, row, group);
-      continue;
+    for (const PlanePart& part : parts_of(group)) {
+      if (choices_) {
+        store_chosen(sums, row, part);
+        continue;
+      }
+      for (int64_t v = 0; v * lanes() < part.cells; ++v) emit_vector(back, sums, row, part, v);
     }
-    for (int64_t v = 0; v * lanes() < group.cells; ++v)
-      emit_vector(back, sums, row, group.behind + v * lanes(),
-                  static_cast<int>(std::min<int64_t>(lanes(), group.cells - v * lanes())));
   }
+}
+
+std::vector<PlanePeriodKernel::PlanePart> PlanePeriodKernel::parts_of(const CellGroup& group) const {
+  if (planes_ == 1) return {{0, 0, group.behind, group.cells}};
+  std::vector<PlanePart> parts;
+  const auto first = static_cast<int>(group.behind / stride() / lanes_of_plane());
+  for (int q = 0; q < planes_of_vector(); ++q) parts.push_back({first + q, q * lanes_of_plane(), 0, p_.g.src[2]});
+  return parts;
 }
 
 /// Adds to the cells' sums the gradients that they won in a row of windows. Windows are added in the order of
@@ -319,11 +349,12 @@ void PlanePeriodKernel::add_windows(int64_t back_y, const CellGroup& group, std:
     const int64_t place = phase + p_.g.pads_begin[2], x = p_.tap_of(2, place % stride(), back_x);
     const int64_t y = p_.tap_of(1, row, back_y);
     if (x < 0 || y < 0) return;
-    const Read r = read((group.behind / stride() + place / stride() - back_x) * 4);
+    const int64_t behind = place / stride() - back_x;
+    const Read r = read((group.behind / stride() + behind) * 4);
     const auto sum = static_cast<size_t>((row - group.row) * stride() + phase);
     const Xmm found = counts();
     const auto add = [&](const Xbyak::Operand& gradient) {
-      add_won(vec(static_cast<int>(sum)), !any[sum], r.winner, gradient, names(y, x, phase, group.cells),
+      add_won(vec(static_cast<int>(sum)), !any[sum], r.winner, gradient, names(y, x, phase, group.cells, behind),
               from_indices() ? &found : nullptr);
     };
     if (r.gradient)
@@ -339,65 +370,72 @@ void PlanePeriodKernel::add_windows(int64_t back_y, const CellGroup& group, std:
 }
 
 /// The sums of a row of cells, of two phases, as elements of 16 bits in the order of memory.
-void PlanePeriodKernel::store_chosen(int sums, int64_t row, const CellGroup& group) {
-  const Zmm packed(sums), elements(sums + 1), stored(scratch(1).getIdx());
-  const auto count = static_cast<int>(group.cells);
+void PlanePeriodKernel::store_chosen(int sums, int64_t row, const PlanePart& part) {
+  const Zmm packed(sums), elements(scratch(2).getIdx()), stored(scratch(1).getIdx());
+  const auto count = static_cast<int>(part.cells);
   const Dtype dtype = p_.out[0].dtype;
-  compute({.op = LaneOp::pack, .imm = static_cast<int32_t>(dtype)}, packed, vec(sums), vec(sums + 1), vec(sums));
+  if (part.lane == 0)
+    compute({.op = LaneOp::pack, .imm = static_cast<int32_t>(dtype)}, packed, vec(sums), vec(sums + 1), vec(sums));
+  std::vector<int32_t> order;
+  for (int w = 0; w < kWords; ++w) order.push_back(std::min(part.lane + w / 2, lanes() - 1) + w % 2 * lanes());
   for (size_t k = 0; k < p_.out.size(); ++k) {
     const PoolChoice& choice = (*choices_)[k];
     for (size_t c = 0; c < choice.size(); ++c) {
       const PoolOperand& o = p_.in[static_cast<size_t>(choice[c])];
       const auto stream = static_cast<size_t>(std::ranges::find(p_.back_in, choice[c]) - p_.back_in.begin());
       mov(rdx, slot(back_stream(stream)));
-      const RegExp at = cell_at(o, row, group.behind);
+      const RegExp at = cell_at(o, row, part.cell, part.plane);
       if (choice[c] != 0) fetch(at);  // the source has been read already
       load_words(elements, at, 0, count);
       find_positive(c == 0 ? k2 : k2 | k2, elements, words(-1), words(counted_infinity()));
     }
-    vmovdqu16(stored, halves_in_turns());
+    vmovdqu16(stored, words(order));
     vpermw(choice.empty() ? stored : stored | k2 | T_z, stored, packed);
     mov(rdx, slot(out_stream(k)));
-    store_words(stored, cell_at(p_.out[k], row, group.behind), count, streaming_);
+    store_words(stored, cell_at(p_.out[k], row, part.cell, part.plane), count, streaming_);
   }
 }
 
-/// From the cell `behind` the group's first one on.
-void PlanePeriodKernel::emit_vector(Body& back, int sums, int64_t row, int64_t behind, int count) {
+/// Vector `vector` of the part's cells.
+void PlanePeriodKernel::emit_vector(Body& back, int sums, int64_t row, const PlanePart& part, int64_t vector) {
+  const int64_t first = vector * lanes();
+  const auto count = static_cast<int>(std::min<int64_t>(lanes(), part.cells - first));
   BodyHooks hooks;
   hooks.load = [&](Xmm dst, int operand) {
     const auto k = static_cast<size_t>(std::ranges::find(p_.back_in, operand) - p_.back_in.begin());
     const PoolOperand& o = p_.in[static_cast<size_t>(operand)];
     mov(rdx, slot(back_stream(k)));
-    load_elements(dst, o, o.x == 0, cell_at(o, row, behind), count,
-                  o.begins_line(behind * element_bytes(o.dtype), lanes()));
+    load_elements(dst, o, o.x == 0, cell_at(o, row, part.cell + first, part.plane), count,
+                  o.begins_line((part.cell + first) * element_bytes(o.dtype), lanes()));
   };
   hooks.skeleton = [&](Xmm dst) {
-    if (stride() == 1) return vmovaps(dst, vec(sums));
+    if (stride() == 1 && planes_ == 1) return vmovaps(dst, vec(sums));
     const auto place = [&](int l) {
-      const int64_t cell = behind % (lanes() * stride()) + l;
-      return cell % stride() * lanes() + cell / stride();
+      const int64_t cell = first + l, lane = std::min<int64_t>(part.lane + cell / stride(), lanes() - 1);
+      return cell % stride() * lanes() + lane;
     };
     for (int phase = 0; phase < stride(); ++phase) {
       Xmm from = vec(sums + phase);
       if (!wide()) vmovaps(from = scratch(1), vec(sums + phase));
-      merge_lanes(dst, from, phase, false, place);
+      merge_lanes(dst, from, phase, stride() == 1, place);
     }
   };
   hooks.store = [&](Xmm value, const Lane& lane) {
     const PoolOperand& o = p_.out[static_cast<size_t>(lane.imm)];
     if (o.fold != Fold::none) return folds_.emit_fold(static_cast<size_t>(lane.imm), 0, value, count, slots());
     mov(rdx, slot(out_stream(static_cast<size_t>(lane.imm))));
-    store(value, o.dtype, lane.flag, cell_at(o, row, behind), count, streaming_);
+    store(value, o.dtype, lane.flag, cell_at(o, row, part.cell + first, part.plane), count, streaming_);
   };
   back.emit(hooks);
 }
 
 /// Of a cell of the group in row `row` of the period, from rdx on, which holds the place of row 0 as many periods
 /// further.
-RegExp PlanePeriodKernel::cell_at(const PoolOperand& o, int64_t row, int64_t cell) const {
+RegExp PlanePeriodKernel::cell_at(const PoolOperand& o, int64_t row, int64_t cell, int plane) const {
   const int each = element_bytes(o.dtype);
-  const RegExp at = rdx + static_cast<int>((row - p_.g.pads_begin[1]) * o.y);
+  const bool is_result = &o >= p_.out.data() && &o < p_.out.data() + p_.out.size();
+  const int64_t apart = is_result && staged_ ? p_.g.src[1] * p_.g.src[2] * each : o.planes_apart(p_.g).value_or(0);
+  const RegExp at = rdx + static_cast<int>((row - p_.g.pads_begin[1]) * o.y + plane * apart);
   return o.x == 0 ? at : at + r9 * each + static_cast<int>(cell * each);
 }
 

@@ -11,10 +11,18 @@
 
 namespace partita::jit {
 
+/// Where results go, and of how many planes.
+struct PlaneStores {
+  bool past = false;       ///< the caches: soon, at least
+  int piece = 0;           ///< bytes that streamed stores write at once; 0: nothing is streamed
+  int side_by_side = 1;    ///< planes
+  bool is_staged = false;  ///< planes of results follow each other
+};
+
 struct PlanePeriodCall {
-  /// Addresses of the plane's first elements: source, or indices and the index of the first window's first tap;
-  /// operands of front; those of back; results; then the rows that keep what is found, which are those of the first
-  /// window; then as many rows as are shared.
+  /// Addresses of the plane's, or of the first plane's, first elements: source, or indices and the index of the first
+  /// window's first tap; operands of front; those of back; results; then the rows that keep what is found, which are
+  /// those of the first window; then as many rows as are shared.
   const void* const* addresses;
   int32_t* counts = nullptr;  ///< from indices, of each lane: to how many cells' windows this adds
 };
@@ -24,11 +32,11 @@ struct PlanePeriodCall {
 /// the call, and stay so.
 class PlanePeriodKernel : private PoolCode {
  public:
-  /// `piece`: bytes that streamed stores write at once, 0: nothing is streamed. Throws Xbyak::Error where there is no
-  /// memory for code.
-  PlanePeriodKernel(Isa isa, const PoolPlan& plan, const Problem& problem, int piece);
+  /// Throws Xbyak::Error where there is no memory for code.
+  PlanePeriodKernel(Isa isa, const PoolPlan& plan, const Problem& problem, const PlaneStores& stores);
   void operator()(const PlanePeriodCall& call) const { entry_(&call); }
 
+  int planes() const { return planes_; }  ///< of a call
   static size_t streams_of(const PoolPlan& plan, Isa isa);
   /// Of windows whose cells are not stored yet, and of those that are searched.
   static int64_t kept_rows(const PoolPlan& plan) { return plan.reach(1) + 1; }
@@ -38,6 +46,10 @@ class PlanePeriodKernel : private PoolCode {
   /// Windows that a row keeps before the first one, and all of them; multiples of a vector.
   static int64_t windows_before(const PoolPlan& plan, Isa isa);
   static int64_t windows_of_row(const PoolPlan& plan, Isa isa);
+
+  /// Rows of few windows: of how many planes a vector has them, those of each from a lane of its own on. 1: only of
+  /// one.
+  static int side_by_side(const PoolPlan& plan, Isa isa);
 
   using PoolCode::kMostStride;
   static constexpr int64_t kMostStrideFromIndices = kMostStride - 1;  ///< a register counts
@@ -57,6 +69,14 @@ class PlanePeriodKernel : private PoolCode {
   void emit_step(Body& front, Body& back, const Step& step);
   void search_group(Body& front, const PeriodPart& rows, int64_t first, bool shares);
   void search_floats(const PeriodPart& rows, int64_t first, int behind, int count, bool has_nan);
+  void search_planes(const PeriodPart& rows, int behind, bool has_nan);
+  void load_tap_of_planes(int64_t row, int64_t tap, int behind, bool ahead);
+  std::vector<Piece> pieces_of_row(int64_t row, int64_t cell, int first_plane, int planes, int lanes) const;
+  void fetch_rows(int64_t row, int64_t cell, int first_plane, int planes);
+  void load_words_of_planes(const std::vector<Xbyak::Xmm>& to, int64_t row, int64_t tap);
+  int32_t lowest_bits() const;
+  int planes_apart() const;  ///< of the source, in bytes
+  std::vector<bool> no_windows(int behind, int count) const;
   void search_words(const PeriodPart& rows, int64_t first, int count, bool shares);
   void search_words_along(int64_t row, int64_t rows, int64_t first, int count);
   void compete_words(int64_t i, int64_t row, bool first);
@@ -67,17 +87,28 @@ class PlanePeriodKernel : private PoolCode {
   void keep_winners(const Xbyak::Xmm& winner, int behind, int count);
   void keep_gradients(Body& front, int behind, int count);
   void load_winners(const Xbyak::Xmm& winner, int count);
-  std::vector<int32_t> names(int64_t y, int64_t x, int64_t phase, int64_t cells) const;
-  /// Cells of some rows, `behind` cells behind r9.
+  std::vector<int32_t> names(int64_t y, int64_t x, int64_t phase, int64_t cells, int64_t behind) const;
+  std::vector<int32_t> names_of_planes(int64_t tap, int64_t behind) const;
+  /// Cells of some rows, `behind` cells behind r9, or of planes side by side: what as many planes would be.
   struct CellGroup {
     int64_t row, end_row, behind, cells;
   };
+  /// The part of a group that is of one plane, and the lane of its first period.
+  struct PlanePart {
+    int plane, lane;
+    int64_t cell, cells;
+  };
+  std::vector<PlanePart> parts_of(const CellGroup& group) const;
   void emit_cells(Body& back, const PeriodPart& rows, int64_t cells);
   void emit_group(Body& back, const PeriodPart& rows, const CellGroup& group);
   void add_windows(int64_t back_y, const CellGroup& group, std::vector<bool>& any);
-  void store_chosen(int sums, int64_t row, const CellGroup& group);
-  void emit_vector(Body& back, int sums, int64_t row, int64_t behind, int count);
-  Xbyak::RegExp cell_at(const PoolOperand& o, int64_t row, int64_t cell) const;
+  void store_chosen(int sums, int64_t row, const PlanePart& part);
+  void emit_vector(Body& back, int sums, int64_t row, const PlanePart& part, int64_t vector);
+  Xbyak::RegExp cell_at(const PoolOperand& o, int64_t row, int64_t cell, int plane) const;
+  /// Of planes side by side: a vector's, and the lanes of each; words: of a vector of them.
+  int planes_of_vector() const { return in_words_ ? planes_ / 2 : planes_; }
+  int lanes_of_plane() const { return lanes() / planes_of_vector(); }
+  int words_of_plane() const { return kWords / planes_; }
   int64_t stride() const { return p_.g.strides[2]; }
   /// Rows of cells whose sums registers hold.
   int64_t rows_at_once() const { return wide() ? std::max<int64_t>(1, kMostStride / stride()) : 1; }
@@ -94,7 +125,8 @@ class PlanePeriodKernel : private PoolCode {
   static bool searches_words(const PoolPlan& plan, Isa isa);
   static constexpr int kWordRegisters = 12;  ///< of search_words
 
-  bool streaming_;
+  bool streaming_, staged_;
+  int planes_;     // side by side
   bool in_words_;  // elements of 16 bits are compared as integers
   int64_t shared_;
   int64_t gradients_at_;

@@ -97,7 +97,10 @@ void PlanePeriodKernel::compete_words(int64_t i, int64_t row, bool first) {
 void PlanePeriodKernel::search_words_along(int64_t row, int64_t rows, int64_t first, int count) {
   const int64_t taps = p_.g.kernel[2], together = taps <= kTapsAtOnce ? taps : 2;
   std::vector<int32_t> starts(kWords, 0);  // the first columns that are cells
-  std::copy_n(p_.first_taps(0).begin() + first, count, starts.begin());
+  const std::vector<int32_t> first_taps = p_.first_taps(0);
+  for (int p = 0; planes_ > 1 && p < planes_; ++p)
+    std::ranges::copy(first_taps, starts.begin() + static_cast<int64_t>(p) * words_of_plane());
+  if (planes_ == 1) std::copy_n(first_taps.begin() + first, count, starts.begin());
   const bool start = std::ranges::any_of(starts, [](int32_t s) { return s > 0; });
   for (int64_t i = 0; i < rows && (start || taps == 1); ++i) vmovdqu16(column_of_row(i), words(starts));
   for (int64_t tap = 0; tap < taps; tap += together) {
@@ -111,7 +114,8 @@ void PlanePeriodKernel::search_words_along(int64_t row, int64_t rows, int64_t fi
     each([&](const Zmm& words, int64_t i, int64_t t) { vpmovw2m(mask_of_row(i, t - tap), words); });
     each([&](const Zmm& words, int64_t i, int64_t t) { vpsubw(words | mask_of_row(i, t - tap), kSigns, words); });
     each([&](const Zmm& words, int64_t, int64_t) { vpsubw(words, words, kLift); });
-    for (int64_t t = tap; t < end; ++t) exclude_words(from + t - tap, rows, outside_row(t, first, count));
+    for (int64_t t = tap; t < end && planes_ == 1; ++t)
+      exclude_words(from + t - tap, rows, outside_row(t, first, count));
     const Zmm moment(scratch(kMoment).getIdx());
     for (int64_t t = std::max<int64_t>(tap, 1); t < end; ++t) {
       const auto next = [&](int64_t i) { return tap_of_row(i, from + t - tap); };
@@ -130,9 +134,12 @@ void PlanePeriodKernel::search_words_along(int64_t row, int64_t rows, int64_t fi
 /// That tap of each window. Two columns come with the first one of them where windows start two cells apart.
 void PlanePeriodKernel::load_word_tap(const Zmm& to, int64_t row, int64_t tap, int64_t first) {
   const int64_t cell = tap * p_.g.dilations[2] - p_.g.pads_begin[2];
-  if (stride() == 1) return load_source_words(to, row, cell, first, tap == 0);
   const Zmm cells(scratch(kCells).getIdx()), behind(scratch(kCellsBehind).getIdx());
-  if (tap % 2 == 0) {
+  if (stride() == 1)
+    return planes_ > 1 ? load_words_of_planes({to}, row, tap) : load_source_words(to, row, cell, first, tap == 0);
+  if (tap % 2 == 0 && planes_ > 1) {
+    load_words_of_planes({cells, behind}, row, tap);
+  } else if (tap % 2 == 0) {
     load_source_words(cells, row, cell, first, tap == 0);
     load_source_words(behind, row, cell + kWords, first, tap == 0);
   }

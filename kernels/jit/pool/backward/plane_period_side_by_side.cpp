@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of few windows: a vector has those of several planes, which begin at lanes of their own. Cells are loaded plane
+// by plane into parts of a vector, under masks, so that taps are taken from all of them by one permutation.
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "kernels/jit/pool/backward/plane_period_kernel.hpp"
+#include "src/base/dtype.hpp"
+
+namespace partita::jit {
+namespace {
+
+using Xbyak::RegExp;
+using Xbyak::Xmm;
+
+constexpr int32_t kNoWinner = std::numeric_limits<int32_t>::min();
+
+bool is_float(Dtype d) { return d == Dtype::f32 || d == Dtype::bf16 || d == Dtype::f16; }
+
+}  // namespace
+
+int PlanePeriodKernel::side_by_side(const PoolPlan& p, Isa isa) {
+  const PoolGeometry& g = p.g;
+  const auto moves_evenly = [&](const PoolOperand& o) { return o.planes_apart(g).has_value(); };
+  const auto is_row = [&](int k) {
+    const PoolOperand& o = p.in[static_cast<size_t>(k)];
+    return moves_evenly(o) && is_float(o.dtype) && o.x == element_bytes(o.dtype);
+  };
+  const auto is_gradient = [&](int k) {
+    const PoolOperand& o = p.in[static_cast<size_t>(k)];
+    return is_row(k) || (o.x == 0 && o.planes_apart(g) == 0);
+  };
+  if (isa != Isa::avx512 || p.indices >= 0 || p.has_folds() || g.strides[2] > 2 || !is_row(0)) return 1;
+  const bool in_words = searches_words(p, isa);
+  if (!in_words && p.in[0].dtype != Dtype::f32) return 1;
+  if (!std::ranges::all_of(p.front_in, is_gradient) || !std::ranges::all_of(p.out, moves_evenly) ||
+      !std::ranges::all_of(p.back_in, [&](int k) { return moves_evenly(p.in[static_cast<size_t>(k)]); }))
+    return 1;
+  constexpr int64_t kMost = 4;
+  const int64_t lanes = in_words ? kWords : lanes_of(isa), periods = (g.src[2] - 1) / g.strides[2] + 1;
+  const auto each = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(g.dst[2], periods))));
+  return static_cast<int>(std::clamp<int64_t>(lanes / each, 1, kMost));
+}
+
+/// The first maxima of the vector's windows; what find_row_maximum does for those of one plane.
+void PlanePeriodKernel::search_planes(const PeriodPart& rows, int behind, bool has_nan) {
+  const Xmm winner = vec(search_registers());
+  std::vector<int32_t> numbers;
+  for (int l = 0; l < lanes(); ++l) {
+    const int64_t window = l % lanes_of_plane(), tap = window < p_.g.dst[2] ? p_.g.taps(2, window).begin : 0;
+    numbers.push_back(static_cast<int32_t>(rows.first_tap * p_.g.kernel[2] + tap));
+  }
+  const auto start = [&] {
+    vmovups(winner, pattern(numbers));
+    broadcast_bits(vec(kBest), std::bit_cast<int32_t>(kLowest));
+  };
+  const auto load = [&](int64_t row, int64_t tap) {
+    load_tap_of_planes(row, tap, behind, !has_nan && new_tap(row, tap));
+  };
+  find_maximum(winner, {rows.first_tap, rows.end_tap, 0, p_.g.kernel[2]}, start, load, tap_numbers(), has_nan);
+  keep_winners(winner, behind, lanes());
+}
+
+/// With a stride of 2 one vector has the cells of half of the planes, or half of those of one, and a second one the
+/// others. Cells outside the row are the lowest.
+void PlanePeriodKernel::load_tap_of_planes(int64_t row, int64_t tap, int behind, bool ahead) {
+  const PoolGeometry& g = p_.g;
+  const PoolOperand& source = p_.in[0];
+  const int64_t cell = tap * g.dilations[2] - g.pads_begin[2];
+  const int planes = planes_of_vector(), first = behind / lanes_of_plane();
+  const auto load = [&](const std::vector<Xmm>& to, int64_t from, int count) {
+    for (const Xmm& v : to) vmovups(v, held(everywhere(lowest_bits())));
+    load_pieces(to, source.dtype, pieces_of_row(source_row(row), from, first, count, lanes()), count * planes_apart());
+  };
+  const bool is_second = stride() == 2 && g.dilations[2] == 1 && tap % 2 == 1;  // one cell behind the first one
+  mov(rdx, slot(0));
+  if (ahead && !is_second) fetch_rows(source_row(row), cell, first, planes);
+  if (stride() == 1) return load({vec(kTap)}, cell, planes);
+  const Xmm cells = vec(search_registers() + 1), others = vec(search_registers() + 2);
+  if (!is_second && planes > 1) {
+    load({cells, others}, cell, planes / 2);
+  } else if (!is_second) {
+    load({cells}, cell, 1);
+    load({others}, cell + lanes(), 1);
+  }
+  const auto place = [&](int l) { return 2 * l + (is_second ? 1 : 0); };
+  merge_lanes(vec(kTap), cells, 0, false, place);
+  merge_lanes(vec(kTap), others, 1, false, place);
+}
+
+/// One vector of the taps of all planes, or two with the cells of half of the planes each.
+void PlanePeriodKernel::load_words_of_planes(const std::vector<Xmm>& to, int64_t row, int64_t tap) {
+  const int64_t cell = tap * p_.g.dilations[2] - p_.g.pads_begin[2];
+  const int planes = planes_ / static_cast<int>(to.size());
+  for (const Xmm& v : to) vmovdqu16(v, words(lowest_bits()));
+  mov(rdx, slot(0));
+  if (tap == 0) fetch_rows(source_row(row), cell, 0, planes_);
+  load_halves_pieces(to, pieces_of_row(source_row(row), cell, 0, planes, kWords), planes * planes_apart());
+}
+
+/// Minus infinity as the source's type has it.
+int32_t PlanePeriodKernel::lowest_bits() const {
+  const Dtype dtype = p_.in[0].dtype;
+  return dtype == Dtype::f32 ? std::bit_cast<int32_t>(kLowest) : dtype == Dtype::bf16 ? 0xff80 : 0xfc00;
+}
+
+int PlanePeriodKernel::planes_apart() const { return static_cast<int>(*p_.in[0].planes_apart(p_.g)); }
+
+/// A vector of `lanes` elements that has as many cells of each of some planes, from `cell` on, from rdx on.
+std::vector<Emitter::Piece> PlanePeriodKernel::pieces_of_row(int64_t row, int64_t cell, int first_plane, int planes,
+                                                             int lanes) const {
+  const PoolOperand& source = p_.in[0];
+  const int each = element_bytes(source.dtype), cells = lanes / planes;
+  const auto inside = [&](int64_t place) { return static_cast<int>(std::clamp<int64_t>(place - cell, 0, cells)); };
+  std::vector<Piece> pieces;
+  for (int q = 0; q < planes; ++q) {
+    const int64_t at = row + (first_plane + q) * planes_apart() + (cell - q * cells) * each;
+    pieces.push_back({rdx + static_cast<int>(at), q * cells + inside(0), q * cells + inside(p_.g.src[2])});
+  }
+  return pieces;
+}
+
+/// What a winner is called where the tap won, of windows `behind` the lane's; nothing where that is another plane's.
+std::vector<int32_t> PlanePeriodKernel::names_of_planes(int64_t tap, int64_t behind) const {
+  std::vector<int32_t> list = everywhere(tap);
+  for (int l = 0; l < lanes(); ++l) {
+    const int64_t each = lanes_of_plane(), window = l % each + behind;
+    const bool is_inside = window >= 0 && window < each;
+    if (!is_inside && (window + each) % each < p_.g.dst[2]) list[static_cast<size_t>(l)] = kNoWinner;
+  }
+  return list;
+}
+
+void PlanePeriodKernel::fetch_rows(int64_t row, int64_t cell, int first_plane, int planes) {
+  const PoolOperand& source = p_.in[0];
+  for (int q = first_plane; q < first_plane + planes; ++q)
+    fetch(rdx + static_cast<int>(row + q * planes_apart() + cell * source.x));
+}
+
+/// Which lanes, `behind` the first one, are no windows where there are `count` of them.
+std::vector<bool> PlanePeriodKernel::no_windows(int behind, int count) const {
+  std::vector<bool> none;
+  for (int l = 0; l < lanes(); ++l)
+    none.push_back(planes_ > 1 ? (behind + l) % lanes_of_plane() >= p_.g.dst[2] : l >= count);
+  return none;
+}
+
+}  // namespace partita::jit
