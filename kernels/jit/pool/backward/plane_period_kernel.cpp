@@ -19,6 +19,7 @@ namespace {
 
 using Xbyak::RegExp;
 using Xbyak::Xmm;
+using Xbyak::Ymm;
 using Xbyak::Zmm;
 
 constexpr int32_t kNoWinner = std::numeric_limits<int32_t>::min();
@@ -69,7 +70,8 @@ PlanePeriodKernel::PlanePeriodKernel(Isa isa, const PoolPlan& plan, const Proble
       counts_(wide() ? reserve(from_indices() ? 1 : 0) : static_cast<int>(kMostStrideFromIndices)),
       folds_(*this, p_.out, 1, reserve(HeldFolds::registers(*this, p_.out, 1))) {
   if (keeps_words()) choices_ = choices_of(plan, problem);
-  if (stores.past && !reads_streams_alone()) fetch_by(Fetching::in_turns());
+  // Rows of several planes are many streams.
+  if (stores.past && planes_ == 1 && !reads_streams_alone()) fetch_by(Fetching::in_turns());
   if (stores.piece > 0 && stores.piece < kCacheLine) stream_in_pieces(stores.piece);
   add_streams();
   entry_ = reinterpret_cast<void (*)(const PlanePeriodCall*)>(reinterpret_cast<uintptr_t>(
@@ -95,6 +97,7 @@ void PlanePeriodKernel::add_streams() {
 void PlanePeriodKernel::emit_planes(Body& front, Body& back) {
   const int64_t steps = periods_of(p_, 1) + 1;
   folds_.emit_start();
+  prepare_words();
   if (planes_ > 1 && !in_words_ && p_.g.src[2] < lanes()) hold_mask(static_cast<int>(p_.g.src[2]));
   if (from_indices()) {
     mov(rax, ptr[rdi + offsetof(PlanePeriodCall, counts)]);
@@ -246,6 +249,7 @@ void PlanePeriodKernel::keep_gradients(Body& front, int behind, int count) {
         const int lane = q * lanes_of_plane();
         const auto at = rdx + static_cast<int>((first + q) * o.planes_apart(p_.g).value_or(0) - lane * each);
         pieces.push_back({at, lane, lane + static_cast<int>(p_.g.dst[2])});
+        fetch(at + lane * each);
       }
       broadcast_bits(dst, 0);
       return load_pieces({dst}, o.dtype, pieces);
@@ -304,6 +308,7 @@ void PlanePeriodKernel::emit_group(Body& back, const PeriodPart& rows, const Cel
     const auto sums = static_cast<int>((row - group.row) * stride());
     for (int sum = sums; sum < sums + stride(); ++sum)
       if (!any[static_cast<size_t>(sum)]) broadcast_bits(vec(sum), 0);
+    if (choices_) pack_sums(sums);
     for (const PlanePart& part : parts_of(group)) {
       if (choices_) {
         store_chosen(sums, row, part);
@@ -369,15 +374,20 @@ void PlanePeriodKernel::add_windows(int64_t back_y, const CellGroup& group, std:
       for (int64_t phase = 0; phase < stride(); ++phase) add_to(row, phase, back_x);
 }
 
-/// The sums of a row of cells, of two phases, as elements of 16 bits in the order of memory.
+/// The sums of a row of cells, of two phases, become elements of 16 bits in the order of memory, which is that of the
+/// planes.
+void PlanePeriodKernel::pack_sums(int sums) {
+  const Zmm packed(sums), order(scratch(1).getIdx());
+  compute({.op = LaneOp::pack, .imm = static_cast<int32_t>(p_.out[0].dtype)}, packed, vec(sums), vec(sums + 1),
+          vec(sums));
+  vmovdqu16(order, halves_in_turns());
+  vpermw(packed, order, packed);
+}
+
 void PlanePeriodKernel::store_chosen(int sums, int64_t row, const PlanePart& part) {
-  const Zmm packed(sums), elements(scratch(2).getIdx()), stored(scratch(1).getIdx());
+  const Zmm packed(sums), elements(sums + 1), moment(scratch(1).getIdx());
   const auto count = static_cast<int>(part.cells);
-  const Dtype dtype = p_.out[0].dtype;
-  if (part.lane == 0)
-    compute({.op = LaneOp::pack, .imm = static_cast<int32_t>(dtype)}, packed, vec(sums), vec(sums + 1), vec(sums));
-  std::vector<int32_t> order;
-  for (int w = 0; w < kWords; ++w) order.push_back(std::min(part.lane + w / 2, lanes() - 1) + w % 2 * lanes());
+  if (part.lane > 0) vextracti64x4(Ymm(packed.getIdx()), packed, 1);  // the second one of two planes
   for (size_t k = 0; k < p_.out.size(); ++k) {
     const PoolChoice& choice = (*choices_)[k];
     for (size_t c = 0; c < choice.size(); ++c) {
@@ -389,10 +399,9 @@ void PlanePeriodKernel::store_chosen(int sums, int64_t row, const PlanePart& par
       load_words(elements, at, 0, count);
       find_positive(c == 0 ? k2 : k2 | k2, elements, words(-1), words(counted_infinity()));
     }
-    vmovdqu16(stored, words(order));
-    vpermw(choice.empty() ? stored : stored | k2 | T_z, stored, packed);
+    if (!choice.empty()) vmovdqu16(moment | k2 | T_z, packed);
     mov(rdx, slot(out_stream(k)));
-    store_words(stored, cell_at(p_.out[k], row, part.cell, part.plane), count, streaming_);
+    store_words(choice.empty() ? packed : moment, cell_at(p_.out[k], row, part.cell, part.plane), count, streaming_);
   }
 }
 

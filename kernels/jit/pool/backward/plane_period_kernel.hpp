@@ -77,6 +77,10 @@ class PlanePeriodKernel : private PoolCode {
   int32_t lowest_bits() const;
   int planes_apart() const;  ///< of the source, in bytes
   std::vector<bool> no_windows(int behind, int count) const;
+  void prepare_words();
+  bool takes_turns() const { return in_words_ && stride() == 2; }
+  size_t word_of(int window) const;
+  void widen_numbers(const Xbyak::Zmm& part, int behind);
   void search_words(const PeriodPart& rows, int64_t first, int count, bool shares);
   void search_words_along(int64_t row, int64_t rows, int64_t first, int count);
   void compete_words(int64_t i, int64_t row, bool first);
@@ -102,6 +106,7 @@ class PlanePeriodKernel : private PoolCode {
   void emit_cells(Body& back, const PeriodPart& rows, int64_t cells);
   void emit_group(Body& back, const PeriodPart& rows, const CellGroup& group);
   void add_windows(int64_t back_y, const CellGroup& group, std::vector<bool>& any);
+  void pack_sums(int sums);
   void store_chosen(int sums, int64_t row, const PlanePart& part);
   void emit_vector(Body& back, int sums, int64_t row, const PlanePart& part, int64_t vector);
   Xbyak::RegExp cell_at(const PoolOperand& o, int64_t row, int64_t cell, int plane) const;

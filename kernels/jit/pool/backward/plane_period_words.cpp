@@ -23,12 +23,19 @@ Zmm column_of_row(int64_t row) { return Zmm(static_cast<int>(kRowsAtOnce * kTaps
 const Zmm kLargest(8), kNumber(9), kSigns(10), kLift(11);
 constexpr int kMoment = 0, kCells = 1, kCellsBehind = 2;
 constexpr int64_t kLeast = -0x8000;
+const Xbyak::Opmask kLowerWords = Xbyak::util::k7;  ///< of each lane, from the start of a call on
 
 Xbyak::Opmask mask_of_row(int64_t row, int64_t tap) {
   return Xbyak::Opmask(static_cast<int>(1 + row * kTapsAtOnce + tap));
 }
 
 }  // namespace
+
+void PlanePeriodKernel::prepare_words() {
+  if (!takes_turns()) return;
+  mov(eax, 0x55555555u);
+  kmovd(kLowerWords, eax);
+}
 
 /// The winners of windows from rcx on; `shares`: the window above has left what it found in the rows that it has, too.
 void PlanePeriodKernel::search_words(const PeriodPart& rows, int64_t first, int count, bool shares) {
@@ -64,8 +71,7 @@ void PlanePeriodKernel::search_words(const PeriodPart& rows, int64_t first, int 
   jnz(anew, T_NEAR);
   for (int behind = 0; behind < count; behind += lanes()) {
     const Zmm part = tap_of_row(0, behind / lanes());
-    if (behind > 0) vextracti64x4(Ymm(part.getIdx()), kNumber, 1);
-    vpmovzxwd(part, Ymm(behind > 0 ? part.getIdx() : kNumber.getIdx()));
+    widen_numbers(part, behind);
     keep_winners(vec(part.getIdx()), behind, std::min(lanes(), count - behind));
   }
   jmp(done, T_NEAR);
@@ -76,6 +82,20 @@ void PlanePeriodKernel::search_words(const PeriodPart& rows, int64_t first, int 
   }
   imul(r9, rcx, static_cast<int>(stride()));
   L(done);
+}
+
+/// part = the numbers of the windows from `behind` on, one a lane.
+void PlanePeriodKernel::widen_numbers(const Zmm& part, int behind) {
+  if (takes_turns()) return behind > 0 ? vpsrld(part, kNumber, 16) : vpandd(part, kNumber, pattern(everywhere(0xffff)));
+  if (behind > 0) vextracti64x4(Ymm(part.getIdx()), kNumber, 1);
+  vpmovzxwd(part, Ymm(behind > 0 ? part.getIdx() : kNumber.getIdx()));
+}
+
+/// Where in a vector of words the window is: in turns, a lane's lower half is a window of the first half of them, its
+/// upper half one of the second.
+size_t PlanePeriodKernel::word_of(int window) const {
+  if (!takes_turns()) return static_cast<size_t>(window);
+  return static_cast<size_t>(window % lanes() * 2 + window / lanes());
 }
 
 /// What row `i` of those searched at once has found competes with what the rows before it have.
@@ -98,9 +118,10 @@ void PlanePeriodKernel::search_words_along(int64_t row, int64_t rows, int64_t fi
   const int64_t taps = p_.g.kernel[2], together = taps <= kTapsAtOnce ? taps : 2;
   std::vector<int32_t> starts(kWords, 0);  // the first columns that are cells
   const std::vector<int32_t> first_taps = p_.first_taps(0);
-  for (int p = 0; planes_ > 1 && p < planes_; ++p)
-    std::ranges::copy(first_taps, starts.begin() + static_cast<int64_t>(p) * words_of_plane());
-  if (planes_ == 1) std::copy_n(first_taps.begin() + first, count, starts.begin());
+  for (int w = 0; w < count; ++w) {
+    const auto window = static_cast<size_t>(planes_ > 1 ? w % words_of_plane() : first + w);
+    if (window < first_taps.size()) starts[word_of(w)] = first_taps[window];
+  }
   const bool start = std::ranges::any_of(starts, [](int32_t s) { return s > 0; });
   for (int64_t i = 0; i < rows && (start || taps == 1); ++i) vmovdqu16(column_of_row(i), words(starts));
   for (int64_t tap = 0; tap < taps; tap += together) {
@@ -131,7 +152,8 @@ void PlanePeriodKernel::search_words_along(int64_t row, int64_t rows, int64_t fi
   }
 }
 
-/// That tap of each window. Two columns come with the first one of them where windows start two cells apart.
+/// That tap of each window. Two columns come with the first one of them where windows start two cells apart: each lane
+/// of what is loaded has both of a window, so that shifts bring a column of two vectors to one, in turns.
 void PlanePeriodKernel::load_word_tap(const Zmm& to, int64_t row, int64_t tap, int64_t first) {
   const int64_t cell = tap * p_.g.dilations[2] - p_.g.pads_begin[2];
   const Zmm cells(scratch(kCells).getIdx()), behind(scratch(kCellsBehind).getIdx());
@@ -143,15 +165,19 @@ void PlanePeriodKernel::load_word_tap(const Zmm& to, int64_t row, int64_t tap, i
     load_source_words(cells, row, cell, first, tap == 0);
     load_source_words(behind, row, cell + kWords, first, tap == 0);
   }
-  std::vector<int32_t> places;
-  for (int32_t w = 0; w < kWords; ++w) places.push_back(2 * w + static_cast<int32_t>(tap % 2));
-  vmovdqu16(to, words(places));
-  vpermi2w(to, cells, behind);
+  if (tap % 2 == 0) {
+    vpslld(to, behind, 16);
+    vpblendmw(to | kLowerWords, to, cells);
+  } else {
+    vpsrld(to, cells, 16);
+    vpblendmw(to | kLowerWords, behind, to);
+  }
 }
 
 /// Those of the windows' taps become the lowest number, in all rows that are searched at once.
 void PlanePeriodKernel::exclude_words(int64_t tap, int64_t rows, const std::vector<bool>& outside) {
-  const uint32_t mask = mask_of(outside);
+  uint32_t mask = 0;
+  for (size_t w = 0; w < outside.size(); ++w) mask |= (outside[w] ? 1u : 0u) << word_of(static_cast<int>(w));
   if (mask == 0) return;
   const Zmm moment(scratch(kMoment).getIdx());
   vmovdqu16(moment, words(kLeast));
