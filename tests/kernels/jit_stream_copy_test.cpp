@@ -65,6 +65,12 @@ TEST(jit_stream_copy, pieces_leave_in_whole_lines) {
       const auto piece = random_bytes(random, static_cast<size_t>(random.whole(1, most)));
       std::byte* const target = to.begin + at + all.size();
       std::memcpy(staged.place(target), piece.data(), piece.size());
+      if (random.coin()) {  // some lines of the piece before leave meanwhile
+        const jit::StagedLines::Lines lines = staged.lines();
+        const int64_t some = random.whole(0, lines.count);
+        if (some > 0) std::memcpy(lines.to, lines.from, static_cast<size_t>(some * kCacheLine));
+        staged.left(some);
+      }
       staged.written(target, piece.size());
       all.insert(all.end(), piece.begin(), piece.end());
     }

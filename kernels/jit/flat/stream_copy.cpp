@@ -54,6 +54,12 @@ std::byte* StagedLines::place(const std::byte* to) {
   return buffers_[buffer_] + reinterpret_cast<uintptr_t>(to) % kLine;
 }
 
+/// What begins with a line that is known in part has to wait.
+StagedLines::Lines StagedLines::lines() const {
+  if (staged_.known_from > 0) return {nullptr, nullptr, 0};
+  return {buffers_[1 - buffer_], staged_.to, static_cast<int64_t>(staged_.end / kLine)};
+}
+
 void StagedLines::written(std::byte* to, size_t bytes) {
   const size_t first = reinterpret_cast<uintptr_t>(to) % kLine;
   const size_t known_from = staged_.to == nullptr ? first : send();
@@ -74,7 +80,7 @@ void StagedLines::finish() {
 size_t StagedLines::send() {
   const std::byte* const from = buffers_[1 - buffer_];
   const size_t lines = staged_.end / kLine, rest = staged_.end % kLine;
-  size_t known_from = staged_.known_from, sent = 0;
+  size_t known_from = staged_.known_from, sent = staged_.sent;
   if (lines > 0 && known_from > 0) {
     std::memcpy(staged_.to + known_from, from + known_from, kLine - known_from);
     known_from = 0, sent = 1;

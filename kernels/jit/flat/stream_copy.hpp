@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 #include "src/base/round.hpp"
 
@@ -16,9 +17,9 @@ namespace partita::jit {
 /// As many bytes at `next` are fetched into the second-level cache meanwhile; null: none.
 void stream_copy(std::byte* to, const std::byte* from, size_t bytes, const std::byte* next = nullptr);
 
-/// One thread's results that follow each other in memory, made piece by piece. A piece leaves when the next one is
-/// complete, so that nothing waits for what has just been stored, and memory has a piece's time to take it. The caller
-/// ends with end_streaming().
+/// One thread's results that follow each other in memory, made piece by piece. A piece leaves while the next one
+/// is made, or behind it, so that nothing waits for what has just been stored, and memory has a piece's time to take
+/// it. The caller ends with end_streaming().
 class StagedLines {
  public:
   /// Of scratch memory that begins at a cache line, for pieces of up to `most` bytes.
@@ -28,6 +29,14 @@ class StagedLines {
 
   /// Where to make the piece that belongs to `to`, from its first byte on; bytes before it are not to be changed.
   std::byte* place(const std::byte* to);
+  /// Whole lines of the piece before. The first ones may leave while this one is made: `left` says how many have.
+  struct Lines {
+    const std::byte* from;
+    std::byte* to;
+    int64_t count;
+  };
+  Lines lines() const;
+  void left(int64_t lines) { staged_.sent = static_cast<size_t>(lines); }
   /// It is made; `to` is where the one before ended.
   void written(std::byte* to, size_t bytes);
   /// There are no more: everything leaves.
@@ -37,10 +46,11 @@ class StagedLines {
   static size_t bytes_of_one(size_t most) { return aligned(most + kCacheLine); }
   size_t send();
 
-  /// A piece, from the cache line on that it begins in, of which the bytes from `known_from` on are known.
+  /// A piece, from the cache line on that it begins in, of which the bytes from `known_from` on are known, and the
+  /// first lines have been `sent`.
   struct Piece {
     std::byte* to = nullptr;
-    size_t end = 0, known_from = 0;
+    size_t end = 0, known_from = 0, sent = 0;
   };
 
   std::array<std::byte*, 2> buffers_{};

@@ -186,10 +186,18 @@ void PlanePeriodPool::run(const RunArgs& args, const PlanePeriodKernel& kernel, 
   const int64_t rows = PlanePeriodKernel::kept_rows(p_);
   for (int64_t row = 0; row < rows; ++row) addresses[count++] = work.kept + row * row_bytes_ + margin_;
   for (int64_t row = 0; row < shared_rows_; ++row) addresses[count++] = work.kept + (rows + row) * row_bytes_;
+  for (size_t o = 0; is_staged_ && o < p_.out.size(); ++o) {
+    const StagedLines::Lines lines = work.staged[o].lines();
+    addresses[count++] = lines.from;
+    addresses[count++] = lines.to;
+    addresses[count++] = reinterpret_cast<const void*>(lines.count);
+  }
   kernel({addresses.data(), work.counts.data()});
-  for (size_t o = 0; o < p_.out.size(); ++o)
-    if (staged(o))
-      work.staged[o].written(result_of(o), static_cast<size_t>(plane_bytes(p_, p_.out[o]) * kernel.planes()));
+  for (size_t o = 0; o < p_.out.size(); ++o) {
+    if (!staged(o)) continue;
+    work.staged[o].left(kernel.lines_left(p_.out[o], work.staged[o].lines().count));
+    work.staged[o].written(result_of(o), static_cast<size_t>(plane_bytes(p_, p_.out[o]) * kernel.planes()));
+  }
 }
 
 }  // namespace partita::jit

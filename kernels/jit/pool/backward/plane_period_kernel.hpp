@@ -22,7 +22,8 @@ struct PlaneStores {
 struct PlanePeriodCall {
   /// Addresses of the plane's, or of the first plane's, first elements: source, or indices and the index of the first
   /// window's first tap; operands of front; those of back; results; then the rows that keep what is found, which are
-  /// those of the first window; then as many rows as are shared.
+  /// those of the first window; then as many rows as are shared; then, of each result that is
+  /// staged, where whole lines lie that leave meanwhile, where they go, and their number.
   const void* const* addresses;
   int32_t* counts = nullptr;  ///< from indices, of each lane: to how many cells' windows this adds
 };
@@ -37,6 +38,8 @@ class PlanePeriodKernel : private PoolCode {
   void operator()(const PlanePeriodCall& call) const { entry_(&call); }
 
   int planes() const { return planes_; }  ///< of a call
+  /// How many of so many lines of a staged result leave in a call.
+  int64_t lines_left(const PoolOperand& o, int64_t lines) const;
   static size_t streams_of(const PoolPlan& plan, Isa isa);
   /// Of windows whose cells are not stored yet, and of those that are searched.
   static int64_t kept_rows(const PoolPlan& plan) { return plan.reach(1) + 1; }
@@ -65,6 +68,8 @@ class PlanePeriodKernel : private PoolCode {
   Step step_of(int64_t i) const;
   void emit_planes(Body& front, Body& back);
   HeldFolds::Place slots();
+  void emit_lines();
+  int64_t lines_of_step(const PoolOperand& o) const;
   void rotate(size_t first, int64_t count, int64_t by);
   void emit_step(Body& front, Body& back, const Step& step);
   void search_group(Body& front, const PeriodPart& rows, int64_t first, bool shares);
@@ -124,6 +129,7 @@ class PlanePeriodKernel : private PoolCode {
   size_t back_stream(size_t k) const { return front_stream(p_.front_in.size()) + k; }
   size_t out_stream(size_t k) const { return back_stream(p_.back_in.size()) + k; }
   size_t kept_stream(int64_t back) const { return out_stream(p_.out.size()) + static_cast<size_t>(back); }
+  size_t lines_stream(size_t result) const { return shared_stream(shared_) + 3 * result; }
   size_t shared_stream(int64_t row) const { return kept_stream(kept_rows(p_)) + static_cast<size_t>(row); }
   /// Vectors that the search uses and, while cells are stored, what is kept of windows.
   int taken() const { return in_words_ ? kWordRegisters : search_registers() + 1 + row_tap_registers(); }
