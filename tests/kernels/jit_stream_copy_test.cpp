@@ -69,7 +69,7 @@ TEST(jit_stream_copy, pieces_leave_in_whole_lines) {
         const jit::StagedLines::Lines lines = staged.lines();
         const int64_t some = random.whole(0, lines.count);
         if (some > 0) std::memcpy(lines.to, lines.from, static_cast<size_t>(some * kCacheLine));
-        staged.left(some);
+        staged.sent(some);
       }
       staged.written(target, piece.size());
       all.insert(all.end(), piece.begin(), piece.end());

@@ -29,14 +29,14 @@ class StagedLines {
 
   /// Where to make the piece that belongs to `to`, from its first byte on; bytes before it are not to be changed.
   std::byte* place(const std::byte* to);
-  /// Whole lines of the piece before. The first ones may leave while this one is made: `left` says how many have.
+  /// Whole lines of the piece before. The first ones may leave while this one is made: `sent` says how many have.
   struct Lines {
     const std::byte* from;
     std::byte* to;
     int64_t count;
   };
   Lines lines() const;
-  void left(int64_t lines) { staged_.sent = static_cast<size_t>(lines); }
+  void sent(int64_t lines) { staged_.sent = static_cast<size_t>(lines); }
   /// It is made; `to` is where the one before ended.
   void written(std::byte* to, size_t bytes);
   /// There are no more: everything leaves.

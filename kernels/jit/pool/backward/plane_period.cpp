@@ -195,7 +195,7 @@ void PlanePeriodPool::run(const RunArgs& args, const PlanePeriodKernel& kernel, 
   kernel({addresses.data(), work.counts.data()});
   for (size_t o = 0; o < p_.out.size(); ++o) {
     if (!staged(o)) continue;
-    work.staged[o].left(kernel.lines_left(p_.out[o], work.staged[o].lines().count));
+    work.staged[o].sent(kernel.lines_sent(p_.out[o], work.staged[o].lines().count));
     work.staged[o].written(result_of(o), static_cast<size_t>(plane_bytes(p_, p_.out[o]) * kernel.planes()));
   }
 }

@@ -22,12 +22,10 @@ using Xbyak::Xmm;
 using Xbyak::Ymm;
 using Xbyak::Zmm;
 
-constexpr int32_t kNoWinner = std::numeric_limits<int32_t>::min();
-
 }  // namespace
 
 size_t PlanePeriodKernel::streams_of(const PoolPlan& p, Isa isa) {
-  return (p.indices >= 0 ? 2 : 1) + p.front_in.size() + p.back_in.size() + p.out.size() + 3 * p.out.size() +
+  return (p.indices >= 0 ? 2 : 1) + p.front_in.size() + p.back_in.size() + 4 * p.out.size() +
          static_cast<size_t>(kept_rows(p) + shared_rows(p, isa));
 }
 
@@ -56,7 +54,7 @@ int64_t PlanePeriodKernel::windows_of_row(const PoolPlan& p, Isa isa) {
   const int64_t periods = rounded_up(p.g.src[2], p.g.strides[2] * lanes_of(isa)) / p.g.strides[2];
   const int64_t behind = (p.g.strides[2] - 1 + p.g.pads_begin[2]) / p.g.strides[2];
   const int64_t together = side_by_side(p, isa) == 1 ? 0 : searches_words(p, isa) ? kWords : lanes_of(isa);
-  return windows_before(p, isa) + rounded_up(std::max({periods + behind, p.g.dst[2], together}), lanes_of(isa));
+  return windows_before(p, isa) + rounded_up(std::max(std::max(periods, together) + behind, p.g.dst[2]), lanes_of(isa));
 }
 
 PlanePeriodKernel::PlanePeriodKernel(Isa isa, const PoolPlan& plan, const Problem& problem, const PlaneStores& stores)
@@ -152,11 +150,10 @@ void PlanePeriodKernel::emit_lines() {
 
 /// So that all but a few leave in a call.
 int64_t PlanePeriodKernel::lines_of_step(const PoolOperand& o) const {
-  const int64_t bytes = planes_ * p_.g.src[1] * p_.g.src[2] * element_bytes(o.dtype);
-  return bytes / kCacheLine / (periods_of(p_, 1) + 1) + 1;
+  return planes_ * result_apart(o) / kCacheLine / (periods_of(p_, 1) + 1) + 1;
 }
 
-int64_t PlanePeriodKernel::lines_left(const PoolOperand& o, int64_t lines) const {
+int64_t PlanePeriodKernel::lines_sent(const PoolOperand& o, int64_t lines) const {
   const int64_t each = lines_of_step(o);
   return std::min(lines / each, periods_of(p_, 1) + 1) * each;
 }
@@ -284,7 +281,7 @@ void PlanePeriodKernel::keep_gradients(Body& front, int behind, int count) {
       const int first = behind / lanes_of_plane();
       for (int q = 0; q < planes_of_vector(); ++q) {
         const int lane = q * lanes_of_plane();
-        const auto at = rdx + static_cast<int>((first + q) * o.planes_apart(p_.g).value_or(0) - lane * each);
+        const auto at = rdx + static_cast<int>((first + q) * operand_apart(o) - lane * each);
         pieces.push_back({at, lane, lane + static_cast<int>(p_.g.dst[2])});
         fetch(at + lane * each);
       }
@@ -431,14 +428,15 @@ void PlanePeriodKernel::store_chosen(int sums, int64_t row, const PlanePart& par
       const PoolOperand& o = p_.in[static_cast<size_t>(choice[c])];
       const auto stream = static_cast<size_t>(std::ranges::find(p_.back_in, choice[c]) - p_.back_in.begin());
       mov(rdx, slot(back_stream(stream)));
-      const RegExp at = cell_at(o, row, part.cell, part.plane);
+      const RegExp at = cell_at(o, row, part.cell, part.plane * operand_apart(o));
       if (choice[c] != 0) fetch(at);  // the source has been read already
       load_words(elements, at, 0, count);
       find_positive(c == 0 ? k2 : k2 | k2, elements, words(-1), words(counted_infinity()));
     }
     if (!choice.empty()) vmovdqu16(moment | k2 | T_z, packed);
     mov(rdx, slot(out_stream(k)));
-    store_words(choice.empty() ? packed : moment, cell_at(p_.out[k], row, part.cell, part.plane), count, streaming_);
+    store_words(choice.empty() ? packed : moment,
+                cell_at(p_.out[k], row, part.cell, part.plane * result_apart(p_.out[k])), count, streaming_);
   }
 }
 
@@ -451,7 +449,7 @@ void PlanePeriodKernel::emit_vector(Body& back, int sums, int64_t row, const Pla
     const auto k = static_cast<size_t>(std::ranges::find(p_.back_in, operand) - p_.back_in.begin());
     const PoolOperand& o = p_.in[static_cast<size_t>(operand)];
     mov(rdx, slot(back_stream(k)));
-    load_elements(dst, o, o.x == 0, cell_at(o, row, part.cell + first, part.plane), count,
+    load_elements(dst, o, o.x == 0, cell_at(o, row, part.cell + first, part.plane * operand_apart(o)), count,
                   o.begins_line((part.cell + first) * element_bytes(o.dtype), lanes()));
   };
   hooks.skeleton = [&](Xmm dst) {
@@ -470,18 +468,17 @@ void PlanePeriodKernel::emit_vector(Body& back, int sums, int64_t row, const Pla
     const PoolOperand& o = p_.out[static_cast<size_t>(lane.imm)];
     if (o.fold != Fold::none) return folds_.emit_fold(static_cast<size_t>(lane.imm), 0, value, count, slots());
     mov(rdx, slot(out_stream(static_cast<size_t>(lane.imm))));
-    store(value, o.dtype, lane.flag, cell_at(o, row, part.cell + first, part.plane), count, streaming_);
+    store(value, o.dtype, lane.flag, cell_at(o, row, part.cell + first, part.plane * result_apart(o)), count,
+          streaming_);
   };
   back.emit(hooks);
 }
 
 /// Of a cell of the group in row `row` of the period, from rdx on, which holds the place of row 0 as many periods
-/// further.
-RegExp PlanePeriodKernel::cell_at(const PoolOperand& o, int64_t row, int64_t cell, int plane) const {
+/// further; `behind`: bytes from the first plane to its own.
+RegExp PlanePeriodKernel::cell_at(const PoolOperand& o, int64_t row, int64_t cell, int64_t behind) const {
   const int each = element_bytes(o.dtype);
-  const bool is_result = &o >= p_.out.data() && &o < p_.out.data() + p_.out.size();
-  const int64_t apart = is_result && staged_ ? p_.g.src[1] * p_.g.src[2] * each : o.planes_apart(p_.g).value_or(0);
-  const RegExp at = rdx + static_cast<int>((row - p_.g.pads_begin[1]) * o.y + plane * apart);
+  const RegExp at = rdx + static_cast<int>((row - p_.g.pads_begin[1]) * o.y + behind);
   return o.x == 0 ? at : at + r9 * each + static_cast<int>(cell * each);
 }
 

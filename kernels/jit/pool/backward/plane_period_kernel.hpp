@@ -4,6 +4,8 @@
 // with vectors along x, or has indices; then the rows of cells that it completes are stored.
 #pragma once
 
+#include <limits>
+
 #include "kernels/jit/pool/backward/choices.hpp"
 #include "kernels/jit/pool/backward/period_rows.hpp"
 #include "kernels/jit/pool/code.hpp"
@@ -22,8 +24,8 @@ struct PlaneStores {
 struct PlanePeriodCall {
   /// Addresses of the plane's, or of the first plane's, first elements: source, or indices and the index of the first
   /// window's first tap; operands of front; those of back; results; then the rows that keep what is found, which are
-  /// those of the first window; then as many rows as are shared; then, of each result that is
-  /// staged, where whole lines lie that leave meanwhile, where they go, and their number.
+  /// those of the first window; then as many rows as are shared; then, of each result that is staged, where whole lines
+  /// lie that leave meanwhile, where they go, and their number.
   const void* const* addresses;
   int32_t* counts = nullptr;  ///< from indices, of each lane: to how many cells' windows this adds
 };
@@ -39,7 +41,7 @@ class PlanePeriodKernel : private PoolCode {
 
   int planes() const { return planes_; }  ///< of a call
   /// How many of so many lines of a staged result leave in a call.
-  int64_t lines_left(const PoolOperand& o, int64_t lines) const;
+  int64_t lines_sent(const PoolOperand& o, int64_t lines) const;
   static size_t streams_of(const PoolPlan& plan, Isa isa);
   /// Of windows whose cells are not stored yet, and of those that are searched.
   static int64_t kept_rows(const PoolPlan& plan) { return plan.reach(1) + 1; }
@@ -80,7 +82,11 @@ class PlanePeriodKernel : private PoolCode {
   void fetch_rows(int64_t row, int64_t cell, int first_plane, int planes);
   void load_words_of_planes(const std::vector<Xbyak::Xmm>& to, int64_t row, int64_t tap);
   int32_t lowest_bits() const;
-  int planes_apart() const;  ///< of the source, in bytes
+  /// Bytes from plane to plane.
+  int64_t operand_apart(const PoolOperand& o) const { return planes_ == 1 ? 0 : *o.planes_apart(p_.g); }
+  int64_t result_apart(const PoolOperand& o) const {
+    return staged_ ? p_.g.src[1] * p_.g.src[2] * element_bytes(o.dtype) : operand_apart(o);
+  }
   std::vector<bool> no_windows(int behind, int count) const;
   void prepare_words();
   bool takes_turns() const { return in_words_ && stride() == 2; }
@@ -114,7 +120,7 @@ class PlanePeriodKernel : private PoolCode {
   void pack_sums(int sums);
   void store_chosen(int sums, int64_t row, const PlanePart& part);
   void emit_vector(Body& back, int sums, int64_t row, const PlanePart& part, int64_t vector);
-  Xbyak::RegExp cell_at(const PoolOperand& o, int64_t row, int64_t cell, int plane) const;
+  Xbyak::RegExp cell_at(const PoolOperand& o, int64_t row, int64_t cell, int64_t behind) const;
   /// Of planes side by side: a vector's, and the lanes of each; words: of a vector of them.
   int planes_of_vector() const { return in_words_ ? planes_ / 2 : planes_; }
   int lanes_of_plane() const { return lanes() / planes_of_vector(); }
@@ -135,6 +141,8 @@ class PlanePeriodKernel : private PoolCode {
   int taken() const { return in_words_ ? kWordRegisters : search_registers() + 1 + row_tap_registers(); }
   static bool searches_words(const PoolPlan& plan, Isa isa);
   static constexpr int kWordRegisters = 12;  ///< of search_words
+
+  static constexpr int32_t kNoWinner = std::numeric_limits<int32_t>::min();  ///< no winner is called so
 
   bool streaming_, staged_;
   int planes_;     // side by side

@@ -3,7 +3,6 @@
 // by plane into parts of a vector, under masks, so that taps are taken from all of them by one permutation.
 #include <algorithm>
 #include <bit>
-#include <limits>
 
 #include "kernels/jit/pool/backward/plane_period_kernel.hpp"
 #include "src/base/dtype.hpp"
@@ -13,8 +12,6 @@ namespace {
 
 using Xbyak::RegExp;
 using Xbyak::Xmm;
-
-constexpr int32_t kNoWinner = std::numeric_limits<int32_t>::min();
 
 bool is_float(Dtype d) { return d == Dtype::f32 || d == Dtype::bf16 || d == Dtype::f16; }
 
@@ -71,7 +68,8 @@ void PlanePeriodKernel::load_tap_of_planes(int64_t row, int64_t tap, int behind,
   const int planes = planes_of_vector(), first = behind / lanes_of_plane();
   const auto load = [&](const std::vector<Xmm>& to, int64_t from, int count) {
     for (const Xmm& v : to) vmovups(v, held(everywhere(lowest_bits())));
-    load_pieces(to, source.dtype, pieces_of_row(source_row(row), from, first, count, lanes()), count * planes_apart());
+    load_pieces(to, source.dtype, pieces_of_row(source_row(row), from, first, count, lanes()),
+                static_cast<int>(count * operand_apart(source)));
   };
   const bool is_second = stride() == 2 && g.dilations[2] == 1 && tap % 2 == 1;  // one cell behind the first one
   mov(rdx, slot(0));
@@ -96,7 +94,8 @@ void PlanePeriodKernel::load_words_of_planes(const std::vector<Xmm>& to, int64_t
   for (const Xmm& v : to) vmovdqu16(v, words(lowest_bits()));
   mov(rdx, slot(0));
   if (tap == 0) fetch_rows(source_row(row), cell, 0, planes_);
-  load_halves_pieces(to, pieces_of_row(source_row(row), cell, 0, planes, kWords), planes * planes_apart());
+  load_halves_pieces(to, pieces_of_row(source_row(row), cell, 0, planes, kWords),
+                     static_cast<int>(planes * operand_apart(p_.in[0])));
 }
 
 /// Minus infinity as the source's type has it.
@@ -104,8 +103,6 @@ int32_t PlanePeriodKernel::lowest_bits() const {
   const Dtype dtype = p_.in[0].dtype;
   return dtype == Dtype::f32 ? std::bit_cast<int32_t>(kLowest) : dtype == Dtype::bf16 ? 0xff80 : 0xfc00;
 }
-
-int PlanePeriodKernel::planes_apart() const { return static_cast<int>(*p_.in[0].planes_apart(p_.g)); }
 
 /// A vector of `lanes` elements that has as many cells of each of some planes, from `cell` on, from rdx on.
 std::vector<Emitter::Piece> PlanePeriodKernel::pieces_of_row(int64_t row, int64_t cell, int first_plane, int planes,
@@ -115,7 +112,7 @@ std::vector<Emitter::Piece> PlanePeriodKernel::pieces_of_row(int64_t row, int64_
   const auto inside = [&](int64_t place) { return static_cast<int>(std::clamp<int64_t>(place - cell, 0, cells)); };
   std::vector<Piece> pieces;
   for (int q = 0; q < planes; ++q) {
-    const int64_t at = row + (first_plane + q) * planes_apart() + (cell - q * cells) * each;
+    const int64_t at = row + (first_plane + q) * operand_apart(source) + (cell - q * cells) * each;
     pieces.push_back({rdx + static_cast<int>(at), q * cells + inside(0), q * cells + inside(p_.g.src[2])});
   }
   return pieces;
@@ -135,7 +132,7 @@ std::vector<int32_t> PlanePeriodKernel::names_of_planes(int64_t tap, int64_t beh
 void PlanePeriodKernel::fetch_rows(int64_t row, int64_t cell, int first_plane, int planes) {
   const PoolOperand& source = p_.in[0];
   for (int q = first_plane; q < first_plane + planes; ++q)
-    fetch(rdx + static_cast<int>(row + q * planes_apart() + cell * source.x));
+    fetch(rdx + static_cast<int>(row + q * operand_apart(source) + cell * source.x));
 }
 
 /// Which lanes, `behind` the first one, are no windows where there are `count` of them.
