@@ -10,7 +10,6 @@
 namespace partita::jit {
 namespace {
 
-using Xbyak::RegExp;
 using Xbyak::Xmm;
 
 bool is_float(Dtype d) { return d == Dtype::f32 || d == Dtype::bf16 || d == Dtype::f16; }

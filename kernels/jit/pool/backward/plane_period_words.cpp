@@ -94,8 +94,8 @@ void PlanePeriodKernel::widen_numbers(const Zmm& part, int behind) {
 /// Where in a vector of words the window is: in turns, a lane's lower half is a window of the first half of them, its
 /// upper half one of the second.
 size_t PlanePeriodKernel::word_of(int window) const {
-  if (!takes_turns()) return static_cast<size_t>(window);
-  return static_cast<size_t>(window % lanes() * 2 + window / lanes());
+  const int word = takes_turns() ? window % lanes() * 2 + window / lanes() : window;
+  return static_cast<size_t>(word);
 }
 
 /// What row `i` of those searched at once has found competes with what the rows before it have.
