@@ -17,7 +17,7 @@
 
 namespace partita::jit {
 
-/// One plane after the other.
+/// One plane after the other, or some of them side by side.
 class PlanePeriodPool {
  public:
   /// `assumed`: of gradients from indices.
