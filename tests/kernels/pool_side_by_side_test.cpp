@@ -48,44 +48,40 @@ bool has_avx512() { return machine_isa() >= Isa::avx512 && generates_code(); }
 
 bool is_side_by_side(const Problem& p) { return jit::is_side_by_side(p, {.isa = machine_isa(), .threads = 2}); }
 
+/// What `expect` says of two threads' gradients that `make` draws from seeds 1 to `seeds`, half of them past the
+/// caches.
+template <class Make, class Expect>
+void expect_of_seeds(uint64_t seeds, const Make& make, const Expect& expect) {
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    Random random(seed);
+    Problem p = make(random);
+    if (random.coin()) p.result_bytes = kLarge;
+    SCOPED_TRACE(str("seed ", seed, ": ", text_of(p)));
+    expect(p, random, Target{.isa = Isa::avx512, .threads = 2});
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
 TEST(pool_side_by_side, gradients_are_those_of_the_reference) {
   if (!has_avx512()) GTEST_SKIP() << "without AVX-512";
   int fitting = 0;
   constexpr uint64_t kSeeds = 400;
-  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    Random random(seed);
-    Problem p = random_problem(random);
-    if (random.coin()) p.result_bytes = kLarge;
-    SCOPED_TRACE(str("seed ", seed, ": ", text_of(p)));
+  expect_of_seeds(kSeeds, random_problem, [&](const Problem& p, Random& random, const Target& target) {
     fitting += is_side_by_side(p);
-    expect_reference_bytes(p, random, {.isa = Isa::avx512, .threads = 2});
-    if (HasFailure()) return;
-  }
+    expect_reference_bytes(p, random, target);
+  });
   EXPECT_GT(fitting, static_cast<int>(kSeeds) / 3);
 }
 
 TEST(pool_side_by_side, expressions_are_computed_in_the_same_step) {
   if (!has_avx512()) GTEST_SKIP() << "without AVX-512";
-  for (uint64_t seed = 1; seed <= 100; ++seed) {
-    Random random(seed);
-    Problem p = maximum_gradient(Dtype::f32, random_narrow(random), false);
-    if (random.coin()) p.result_bytes = kLarge;
-    SCOPED_TRACE(str("seed ", seed, ": ", text_of(p)));
-    expect_expressions_around(p, random, {.isa = Isa::avx512, .threads = 2});
-    if (HasFailure()) return;
-  }
+  const auto make = [](Random& random) { return maximum_gradient(Dtype::f32, random_narrow(random), false); };
+  expect_of_seeds(100, make, expect_expressions_around);
 }
 
 TEST(pool_side_by_side, chosen_cells_are_those_of_the_reference) {
   if (!has_avx512()) GTEST_SKIP() << "without AVX-512";
-  for (uint64_t seed = 1; seed <= 150; ++seed) {
-    Random random(seed);
-    Problem p = random_problem(random);
-    if (random.coin()) p.result_bytes = kLarge;
-    SCOPED_TRACE(str("seed ", seed, ": ", text_of(p)));
-    expect_choices_behind(p, random, {.isa = Isa::avx512, .threads = 2});
-    if (HasFailure()) return;
-  }
+  expect_of_seeds(150, random_problem, expect_choices_behind);
 }
 
 TEST(pool_side_by_side, threads_change_no_byte) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -154,6 +155,8 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
  private:
   Xbyak::Address constant(int32_t bits);
   Xbyak::Address upper_words(int half);
+  void each_piece(const std::vector<Xbyak::Xmm>& to, const std::vector<Piece>& pieces, int apart,
+                  const std::function<void(const Xbyak::Xmm& masked, const Xbyak::RegExp& at)>& load);
   void use_mask(int begin, int end);
   Xbyak::Opmask mask_of(int count);
   void load_masked(const Xbyak::Xmm& dst, int bytes, const Xbyak::RegExp& address);

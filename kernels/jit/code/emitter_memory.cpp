@@ -120,20 +120,21 @@ void Emitter::load_halves_between(Xmm dst, const RegExp& address, int begin, int
   vmovdqu16(dst | k1 | T_z, ptr[address]);
 }
 
-void Emitter::load_pieces(const std::vector<Xmm>& to, Dtype dtype, const std::vector<Piece>& pieces, int apart) {
+void Emitter::each_piece(const std::vector<Xmm>& to, const std::vector<Piece>& pieces, int apart,
+                         const std::function<void(const Xmm& masked, const RegExp& at)>& load) {
   for (const Piece& piece : pieces) {
-    use_mask(piece.begin, std::max(piece.begin, piece.end));
-    for (size_t k = 0; k < to.size(); ++k)
-      load_masked(to[k] | k1, element_bytes(dtype), piece.at + static_cast<int>(k) * apart);
+    use_mask(piece.begin, piece.end);
+    for (size_t k = 0; k < to.size(); ++k) load(to[k] | k1, piece.at + static_cast<int>(k) * apart);
   }
+}
+
+void Emitter::load_pieces(const std::vector<Xmm>& to, Dtype dtype, const std::vector<Piece>& pieces, int apart) {
+  each_piece(to, pieces, apart, [&](const Xmm& v, const RegExp& at) { load_masked(v, element_bytes(dtype), at); });
   for (const Xmm& v : to) widen(v, dtype);
 }
 
 void Emitter::load_halves_pieces(const std::vector<Xmm>& to, const std::vector<Piece>& pieces, int apart) {
-  for (const Piece& piece : pieces) {
-    use_mask(piece.begin, std::max(piece.begin, piece.end));
-    for (size_t k = 0; k < to.size(); ++k) vmovdqu16(to[k] | k1, ptr[piece.at + static_cast<int>(k) * apart]);
-  }
+  each_piece(to, pieces, apart, [&](const Xmm& v, const RegExp& at) { vmovdqu16(v, ptr[at]); });
 }
 
 void Emitter::load_apart(Xmm dst, const RegExp& address, int step, int count) {

@@ -77,6 +77,9 @@ class PoolCode : protected Emitter {
   /// it is known that a tap probably `has_nan`. Uses all scratch and k1 to k4.
   void find_maximum(const Xbyak::Xmm& winner, const Taps& taps, const std::function<void()>& start,
                     const LoadTap& load_tap, const TapNames& names, bool has_nan = false);
+  /// The same where taps outside the source are the lowest: `first` has the name of each lane's first tap inside.
+  void find_maximum_from(const Xbyak::Xmm& winner, const Taps& taps, const std::vector<int32_t>& first,
+                         const LoadTap& load_tap, const TapNames& names, bool has_nan = false);
   /// row * kernel + tap
   TapNames tap_numbers() const {
     return [this](int64_t row, int64_t tap) { return everywhere(row * p_.g.kernel[2] + tap); };

@@ -59,6 +59,9 @@ struct AssumedWindows {
   int64_t overlap = 0, pad = 0;
 };
 
+/// Types of floats that have the order of integers in as many bits, which kernels read as they are.
+inline bool is_plain_float(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::f16; }
+
 /// How many results are folded.
 inline int folds_of(const std::vector<PoolOperand>& out) {
   return static_cast<int>(std::ranges::count_if(out, [](const PoolOperand& o) { return o.fold != Fold::none; }));

@@ -93,8 +93,13 @@ void PoolCode::find_row_maximum(const Xmm& winner, const Taps& rows, int64_t fir
     const int64_t tap = w < g.dst[2] ? g.taps(2, w).begin : 0;
     numbers.push_back(names(rows.first_row, tap)[static_cast<size_t>(w - first)]);
   }
+  find_maximum_from(winner, taps, numbers, load_tap, names, has_nan);
+}
+
+void PoolCode::find_maximum_from(const Xmm& winner, const Taps& taps, const std::vector<int32_t>& first,
+                                 const LoadTap& load_tap, const TapNames& names, bool has_nan) {
   const auto start = [&] {
-    vmovups(winner, pattern(numbers));
+    vmovups(winner, pattern(first));
     broadcast_bits(vec(kBest), std::bit_cast<int32_t>(kLowest));
   };
   find_maximum(winner, taps, start, load_tap, names, has_nan);

@@ -66,15 +66,20 @@ bool PlanePeriodPool::fits(const Problem& problem, const Target& target, const A
 }
 
 bool PlanePeriodPool::fits_side_by_side(const Problem& problem, const Target& target) {
-  const PoolPlan p(problem);
-  if (!is_possible(p, problem, target.isa)) return false;
+  return side_by_side(PoolPlan(problem), problem, target) > 1;
+}
+
+/// How many planes go side by side; 1: none.
+int PlanePeriodPool::side_by_side(const PoolPlan& p, const Problem& problem, const Target& target) {
+  if (!is_possible(p, problem, target.isa)) return 1;
   const int planes = PlanePeriodKernel::side_by_side(p, target.isa);
   // Planes are reached by immediate numbers, too.
   const auto near = [&](const PoolOperand& o) {
     return std::abs(o.planes_apart(p.g).value_or(0)) * planes < INT32_MAX / 4;
   };
-  return planes > 1 && planes_of(p) >= planes * kPlanesPerThread * target.threads && std::ranges::all_of(p.in, near) &&
-         std::ranges::all_of(p.out, near);
+  const bool fit = planes_of(p) >= planes * kPlanesPerThread * target.threads && std::ranges::all_of(p.in, near) &&
+                   std::ranges::all_of(p.out, near);
+  return fit ? planes : 1;
 }
 
 PlanePeriodPool::PlanePeriodPool(const Problem& problem, const Target& target, const AssumedWindows& assumed)
@@ -83,19 +88,17 @@ PlanePeriodPool::PlanePeriodPool(const Problem& problem, const Target& target, c
       margin_(PlanePeriodKernel::windows_before(p_, target.isa) * 4),
       row_bytes_(aligned(PlanePeriodKernel::windows_of_row(p_, target.isa) * 8)),
       shared_rows_(PlanePeriodKernel::shared_rows(p_, target.isa)),
-      kept_(threads_, (PlanePeriodKernel::kept_rows(p_) + shared_rows_) * row_bytes_) {
+      kept_(threads_, (PlanePeriodKernel::kept_rows(p_) + shared_rows_) * row_bytes_),
+      side_by_side_(side_by_side(p_, problem, target)) {
   for (const PoolOperand& o : p_.in) in_apart_.push_back(o.planes_apart(p_.g));
   for (const PoolOperand& o : p_.out) out_apart_.push_back(o.planes_apart(p_.g));
   const bool large = exceeds_cache(problem);
-  if (fits_side_by_side(problem, target)) side_by_side_ = PlanePeriodKernel::side_by_side(p_, target.isa);
-  PlaneStores stores{.past = large, .side_by_side = side_by_side_};
+  PlaneStores stores{.side_by_side = side_by_side_};
   const auto kernel = [&](const PlaneStores& how) {
     return std::make_unique<const PlanePeriodKernel>(target.isa, p_, problem, how);
   };
   if (large && p_.streamed_piece() > 0) {
-    stores.piece = p_.streamed_piece();
-    streaming_ = kernel(stores);
-    stores = {.side_by_side = side_by_side_};
+    streaming_ = kernel({.side_by_side = side_by_side_, .piece = p_.streamed_piece()});
   } else if (large) {
     stores.is_staged = is_staged_ = true;
     int64_t bytes = 0;

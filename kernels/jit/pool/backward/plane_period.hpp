@@ -49,6 +49,7 @@ class PlanePeriodPool {
   void run_all(const RunArgs& args, std::atomic<int64_t>* found) const;
   void run(const RunArgs& args, const PlanePeriodKernel& kernel, int64_t plane, Work& work) const;
   static bool can_be_staged(const PoolPlan& plan);
+  static int side_by_side(const PoolPlan& plan, const Problem& problem, const Target& target);
   static bool is_possible(const PoolPlan& plan, const Problem& problem, Isa isa);
   size_t staged_bytes(size_t result) const;
   Work work(const RunArgs& args, int number) const;
@@ -64,7 +65,7 @@ class PlanePeriodPool {
   ThreadScratch staged_;    // behind kept_
   PoolFolds folds_;
   std::vector<std::optional<int64_t>> in_apart_, out_apart_;  // bytes from plane to plane, where that is one number
-  int side_by_side_ = 1;
+  int side_by_side_;                                          // planes
   std::unique_ptr<const PlanePeriodKernel> kernel_, streaming_;
   std::unique_ptr<const PlanePeriodKernel> single_;  // of planes that are left
 };

@@ -69,7 +69,7 @@ PlanePeriodKernel::PlanePeriodKernel(Isa isa, const PoolPlan& plan, const Proble
       folds_(*this, p_.out, 1, reserve(HeldFolds::registers(*this, p_.out, 1))) {
   if (keeps_words()) choices_ = choices_of(plan, problem);
   // Rows of several planes are many streams.
-  if (stores.past && planes_ == 1 && !reads_streams_alone()) fetch_by(Fetching::in_turns());
+  if ((streaming_ || staged_) && planes_ == 1 && !reads_streams_alone()) fetch_by(Fetching::in_turns());
   if (stores.piece > 0 && stores.piece < kCacheLine) stream_in_pieces(stores.piece);
   add_streams();
   entry_ = reinterpret_cast<void (*)(const PlanePeriodCall*)>(reinterpret_cast<uintptr_t>(
@@ -191,15 +191,10 @@ void PlanePeriodKernel::rotate(size_t first, int64_t count, int64_t by) {
 
 /// Windows and cells take turns, so that cells drain to memory while windows are searched.
 void PlanePeriodKernel::emit_step(Body& front, Body& back, const Step& step) {
-  const int64_t windows = step.search.window() ? p_.g.dst[2] : 0, cells = step.cells.cells() ? p_.g.src[2] : 0;
-  if (planes_ > 1) {
-    xor_(ecx, ecx);
-    xor_(r9d, r9d);
-    if (windows > 0) search_group(front, step.search, 0, step.shares);
-    if (cells > 0) emit_cells(back, step.cells, (in_words_ ? kWords : lanes()) * stride());
-    return;
-  }
-  const int64_t together = in_words_ ? kWords : lanes();
+  // Rows of planes side by side are as wide as what is searched together.
+  const int64_t together = windows_together();
+  const int64_t windows = !step.search.window() ? 0 : planes_ > 1 ? together : p_.g.dst[2];
+  const int64_t cells = !step.cells.cells() ? 0 : planes_ > 1 ? together * stride() : p_.g.src[2];
   const auto emit = [&](int64_t first) {
     imul(r9, rcx, static_cast<int>(stride()));
     if (first < windows) search_group(front, step.search, first, step.shares);
@@ -231,8 +226,7 @@ void PlanePeriodKernel::emit_step(Body& front, Body& back, const Step& step) {
 /// Windows from rcx on, which is `first` unless all of them are inside: a vector, or two of those that are searched as
 /// words.
 void PlanePeriodKernel::search_group(Body& front, const PeriodPart& rows, int64_t first, bool shares) {
-  const int64_t most = in_words_ ? kWords : lanes();
-  const int64_t count = planes_ > 1 ? most : std::min<int64_t>(most, p_.g.dst[2] - first);
+  const int64_t most = windows_together(), count = planes_ > 1 ? most : std::min(most, p_.g.dst[2] - first);
   const Xmm winner = vec(search_registers());
   if (in_words_) {
     search_words(rows, first, static_cast<int>(count), shares);
@@ -276,18 +270,7 @@ void PlanePeriodKernel::keep_gradients(Body& front, int behind, int count) {
     const bool same = o.x == 0;
     const int each = element_bytes(o.dtype);
     mov(rdx, slot(front_stream(k)));
-    if (planes_ > 1 && !same) {
-      std::vector<Piece> pieces;
-      const int first = behind / lanes_of_plane();
-      for (int q = 0; q < planes_of_vector(); ++q) {
-        const int lane = q * lanes_of_plane();
-        const auto at = rdx + static_cast<int>((first + q) * operand_apart(o) - lane * each);
-        pieces.push_back({at, lane, lane + static_cast<int>(p_.g.dst[2])});
-        fetch(at + lane * each);
-      }
-      broadcast_bits(dst, 0);
-      return load_pieces({dst}, o.dtype, pieces);
-    }
+    if (planes_ > 1 && !same) return load_gradients_of_planes(dst, o, behind);
     load_elements(dst, o, same, same ? RegExp(rdx) : rdx + rcx * each + behind * each, count,
                   o.begins_line(behind * each, lanes()));
   });

@@ -15,10 +15,9 @@ namespace partita::jit {
 
 /// Where results go, and of how many planes.
 struct PlaneStores {
-  bool past = false;       ///< the caches: soon, at least
-  int piece = 0;           ///< bytes that streamed stores write at once; 0: nothing is streamed
   int side_by_side = 1;    ///< planes
-  bool is_staged = false;  ///< planes of results follow each other
+  int piece = 0;           ///< bytes that streamed stores write at once; 0: nothing is streamed
+  bool is_staged = false;  ///< planes of results follow each other in the caches, from where they go to memory
 };
 
 struct PlanePeriodCall {
@@ -78,8 +77,14 @@ class PlanePeriodKernel : private PoolCode {
   void search_floats(const PeriodPart& rows, int64_t first, int behind, int count, bool has_nan);
   void search_planes(const PeriodPart& rows, int behind, bool has_nan);
   void load_tap_of_planes(int64_t row, int64_t tap, int behind, bool ahead);
-  std::vector<Piece> pieces_of_row(int64_t row, int64_t cell, int first_plane, int planes, int lanes) const;
-  void fetch_rows(int64_t row, int64_t cell, int first_plane, int planes);
+  void load_gradients_of_planes(const Xbyak::Xmm& to, const PoolOperand& o, int behind);
+  /// Of `count` planes from `first` on, as many of a vector's lanes each.
+  struct PlaneLanes {
+    int first, count, lanes;
+  };
+  std::vector<Piece> pieces_of(const PoolOperand& o, int64_t row, int64_t begin, int64_t width,
+                               const PlaneLanes& of) const;
+  void fetch_planes(const PoolOperand& o, int64_t behind, int first, int count);
   void load_words_of_planes(const std::vector<Xbyak::Xmm>& to, int64_t row, int64_t tap);
   int32_t lowest_bits() const;
   /// Bytes from plane to plane.
@@ -122,6 +127,7 @@ class PlanePeriodKernel : private PoolCode {
   void emit_vector(Body& back, int sums, int64_t row, const PlanePart& part, int64_t vector);
   Xbyak::RegExp cell_at(const PoolOperand& o, int64_t row, int64_t cell, int64_t behind) const;
   /// Of planes side by side: a vector's, and the lanes of each; words: of a vector of them.
+  int windows_together() const { return in_words_ ? kWords : lanes(); }
   int planes_of_vector() const { return in_words_ ? planes_ / 2 : planes_; }
   int lanes_of_plane() const { return lanes() / planes_of_vector(); }
   int words_of_plane() const { return kWords / planes_; }

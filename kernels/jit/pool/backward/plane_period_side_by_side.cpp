@@ -12,8 +12,6 @@ namespace {
 
 using Xbyak::Xmm;
 
-bool is_float(Dtype d) { return d == Dtype::f32 || d == Dtype::bf16 || d == Dtype::f16; }
-
 }  // namespace
 
 int PlanePeriodKernel::side_by_side(const PoolPlan& p, Isa isa) {
@@ -21,7 +19,7 @@ int PlanePeriodKernel::side_by_side(const PoolPlan& p, Isa isa) {
   const auto moves_evenly = [&](const PoolOperand& o) { return o.planes_apart(g).has_value(); };
   const auto is_row = [&](int k) {
     const PoolOperand& o = p.in[static_cast<size_t>(k)];
-    return moves_evenly(o) && is_float(o.dtype) && o.x == element_bytes(o.dtype);
+    return moves_evenly(o) && is_plain_float(o.dtype) && o.x == element_bytes(o.dtype);
   };
   const auto is_gradient = [&](int k) {
     const PoolOperand& o = p.in[static_cast<size_t>(k)];
@@ -42,19 +40,15 @@ int PlanePeriodKernel::side_by_side(const PoolPlan& p, Isa isa) {
 /// The first maxima of the vector's windows; what find_row_maximum does for those of one plane.
 void PlanePeriodKernel::search_planes(const PeriodPart& rows, int behind, bool has_nan) {
   const Xmm winner = vec(search_registers());
-  std::vector<int32_t> numbers;
+  std::vector<int32_t> first;
   for (int l = 0; l < lanes(); ++l) {
     const int64_t window = l % lanes_of_plane(), tap = window < p_.g.dst[2] ? p_.g.taps(2, window).begin : 0;
-    numbers.push_back(static_cast<int32_t>(rows.first_tap * p_.g.kernel[2] + tap));
+    first.push_back(static_cast<int32_t>(rows.first_tap * p_.g.kernel[2] + tap));
   }
-  const auto start = [&] {
-    vmovups(winner, pattern(numbers));
-    broadcast_bits(vec(kBest), std::bit_cast<int32_t>(kLowest));
-  };
   const auto load = [&](int64_t row, int64_t tap) {
     load_tap_of_planes(row, tap, behind, !has_nan && new_tap(row, tap));
   };
-  find_maximum(winner, {rows.first_tap, rows.end_tap, 0, p_.g.kernel[2]}, start, load, tap_numbers(), has_nan);
+  find_maximum_from(winner, {rows.first_tap, rows.end_tap, 0, p_.g.kernel[2]}, first, load, tap_numbers(), has_nan);
   keep_winners(winner, behind, lanes());
 }
 
@@ -67,12 +61,12 @@ void PlanePeriodKernel::load_tap_of_planes(int64_t row, int64_t tap, int behind,
   const int planes = planes_of_vector(), first = behind / lanes_of_plane();
   const auto load = [&](const std::vector<Xmm>& to, int64_t from, int count) {
     for (const Xmm& v : to) vmovups(v, held(everywhere(lowest_bits())));
-    load_pieces(to, source.dtype, pieces_of_row(source_row(row), from, first, count, lanes()),
+    load_pieces(to, source.dtype, pieces_of(source, source_row(row), from, g.src[2], {first, count, lanes()}),
                 static_cast<int>(count * operand_apart(source)));
   };
   const bool is_second = stride() == 2 && g.dilations[2] == 1 && tap % 2 == 1;  // one cell behind the first one
   mov(rdx, slot(0));
-  if (ahead && !is_second) fetch_rows(source_row(row), cell, first, planes);
+  if (ahead && !is_second) fetch_planes(source, source_row(row) + cell * source.x, first, planes);
   if (stride() == 1) return load({vec(kTap)}, cell, planes);
   const Xmm cells = vec(search_registers() + 1), others = vec(search_registers() + 2);
   if (!is_second && planes > 1) {
@@ -88,13 +82,22 @@ void PlanePeriodKernel::load_tap_of_planes(int64_t row, int64_t tap, int behind,
 
 /// One vector of the taps of all planes, or two with the cells of half of the planes each.
 void PlanePeriodKernel::load_words_of_planes(const std::vector<Xmm>& to, int64_t row, int64_t tap) {
+  const PoolOperand& source = p_.in[0];
   const int64_t cell = tap * p_.g.dilations[2] - p_.g.pads_begin[2];
   const int planes = planes_ / static_cast<int>(to.size());
   for (const Xmm& v : to) vmovdqu16(v, words(lowest_bits()));
   mov(rdx, slot(0));
-  if (tap == 0) fetch_rows(source_row(row), cell, 0, planes_);
-  load_halves_pieces(to, pieces_of_row(source_row(row), cell, 0, planes, kWords),
-                     static_cast<int>(planes * operand_apart(p_.in[0])));
+  if (tap == 0) fetch_planes(source, source_row(row) + cell * source.x, 0, planes_);
+  load_halves_pieces(to, pieces_of(source, source_row(row), cell, p_.g.src[2], {0, planes, kWords}),
+                     static_cast<int>(planes * operand_apart(source)));
+}
+
+/// Of the windows `behind` the first one, from rdx on; zeros where there are none.
+void PlanePeriodKernel::load_gradients_of_planes(const Xmm& to, const PoolOperand& o, int behind) {
+  const int first = behind / lanes_of_plane(), planes = planes_of_vector();
+  fetch_planes(o, 0, first, planes);
+  broadcast_bits(to, 0);
+  load_pieces({to}, o.dtype, pieces_of(o, 0, 0, p_.g.dst[2], {first, planes, lanes()}));
 }
 
 /// Minus infinity as the source's type has it.
@@ -103,18 +106,23 @@ int32_t PlanePeriodKernel::lowest_bits() const {
   return dtype == Dtype::f32 ? std::bit_cast<int32_t>(kLowest) : dtype == Dtype::bf16 ? 0xff80 : 0xfc00;
 }
 
-/// A vector of `lanes` elements that has as many cells of each of some planes, from `cell` on, from rdx on.
-std::vector<Emitter::Piece> PlanePeriodKernel::pieces_of_row(int64_t row, int64_t cell, int first_plane, int planes,
-                                                             int lanes) const {
-  const PoolOperand& source = p_.in[0];
-  const int each = element_bytes(source.dtype), cells = lanes / planes;
-  const auto inside = [&](int64_t place) { return static_cast<int>(std::clamp<int64_t>(place - cell, 0, cells)); };
+/// A vector that has each plane's elements from `begin` on, of those of a row, which are `width`, `row` bytes behind
+/// rdx.
+std::vector<Emitter::Piece> PlanePeriodKernel::pieces_of(const PoolOperand& o, int64_t row, int64_t begin,
+                                                         int64_t width, const PlaneLanes& of) const {
+  const int each = element_bytes(o.dtype), count = of.lanes / of.count;
+  const auto inside = [&](int64_t place) { return static_cast<int>(std::clamp<int64_t>(place - begin, 0, count)); };
   std::vector<Piece> pieces;
-  for (int q = 0; q < planes; ++q) {
-    const int64_t at = row + (first_plane + q) * operand_apart(source) + (cell - q * cells) * each;
-    pieces.push_back({rdx + static_cast<int>(at), q * cells + inside(0), q * cells + inside(p_.g.src[2])});
+  for (int q = 0; q < of.count; ++q) {
+    const int64_t at = row + (of.first + q) * operand_apart(o) + (begin - q * count) * each;
+    pieces.push_back({rdx + static_cast<int>(at), q * count + inside(0), q * count + inside(width)});
   }
   return pieces;
+}
+
+/// What will be read of planes as it is now `behind` rdx.
+void PlanePeriodKernel::fetch_planes(const PoolOperand& o, int64_t behind, int first, int count) {
+  for (int q = first; q < first + count; ++q) fetch(rdx + static_cast<int>(behind + q * operand_apart(o)));
 }
 
 /// What a winner is called where the tap won, of windows `behind` the lane's; nothing where that is another plane's.
@@ -126,12 +134,6 @@ std::vector<int32_t> PlanePeriodKernel::names_of_planes(int64_t tap, int64_t beh
     if (!is_inside && (window + each) % each < p_.g.dst[2]) list[static_cast<size_t>(l)] = kNoWinner;
   }
   return list;
-}
-
-void PlanePeriodKernel::fetch_rows(int64_t row, int64_t cell, int first_plane, int planes) {
-  const PoolOperand& source = p_.in[0];
-  for (int q = first_plane; q < first_plane + planes; ++q)
-    fetch(rdx + static_cast<int>(row + q * operand_apart(source) + cell * source.x));
 }
 
 /// Which lanes, `behind` the first one, are no windows where there are `count` of them.

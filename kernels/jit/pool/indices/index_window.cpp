@@ -17,11 +17,9 @@ constexpr int64_t kMostTaps = 36;
 constexpr int64_t kLeastElements = 8;  ///< channels, or windows along x
 constexpr size_t kMostStreams = 96;
 
-bool is_float(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::f16; }
-
 /// The source is read as it is.
 bool plain_front(const PoolPlan& p) {
-  return p.front.code.size() == 1 && p.front_in == std::vector<int>{0} && is_float(p.in[0].dtype);
+  return p.front.code.size() == 1 && p.front_in == std::vector<int>{0} && is_plain_float(p.in[0].dtype);
 }
 
 /// Results of the back expression.
