@@ -141,6 +141,27 @@ void PoolCode::advance_streams(size_t first, size_t end) {
   for (size_t k = first; k < end; ++k) advance(slot(k), steps_[k]);
 }
 
+/// Where they are, how much farther they go, and their end.
+std::array<const void*, PoolCode::kLineStreams> PoolCode::line_streams(const StagedLines::Lines& lines) {
+  return {lines.from, reinterpret_cast<const void*>(lines.to - lines.from), lines.from + lines.count * kCacheLine};
+}
+
+void PoolCode::send_lines(size_t first, int64_t count) {
+  const Xmm line = scratch(0);
+  Xbyak::Label none;
+  mov(rax, slot(first));
+  lea(rdx, ptr[rax + static_cast<int>(count * kCacheLine)]);
+  cmp(rdx, slot(first + 2));
+  ja(none, T_NEAR);
+  mov(slot(first), rdx);
+  mov(rdx, slot(first + 1));
+  for (int64_t at = 0; at < count * kCacheLine; at += vector_bytes()) {
+    vmovups(line, ptr[rax + static_cast<int>(at)]);
+    vmovntps(ptr[rax + rdx + static_cast<int>(at)], line);
+  }
+  L(none);
+}
+
 void PoolCode::emit_gradient(Body& front, const Xmm& gradient, const Load& load) {
   BodyHooks hooks;
   hooks.load = [&](Xmm dst, int operand) {

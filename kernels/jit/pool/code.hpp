@@ -2,12 +2,14 @@
 // PoolCode: what kernels of poolings that read windows and store what becomes of them in one loop have in common.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <limits>
 #include <variant>
 #include <vector>
 
 #include "kernels/jit/code/body.hpp"
+#include "kernels/jit/flat/stream_copy.hpp"
 #include "kernels/jit/pool/plan.hpp"
 #include "src/base/round.hpp"
 
@@ -36,6 +38,7 @@ class PoolCode : protected Emitter {
   Xbyak::Address slot(size_t stream) { return qword[rsp + 8 * static_cast<int>(stream)]; }
   /// Streams [first, end) begin again where the call does.
   void start_streams(size_t first, size_t end);
+  int64_t step_of(size_t stream) const { return steps_[stream]; }
   void advance_streams() { advance_streams(0, steps_.size()); }
   void advance_streams(size_t first, size_t end);
   /// Vectors that the frame has room for; to be said before anything is emitted.
@@ -61,6 +64,11 @@ class PoolCode : protected Emitter {
   void fetch(const Xbyak::RegExp& at, int bytes_ahead = kPrefetchFromMemory);
   /// How many bytes ahead to fetch of `o`, a stride's worth of whose rows are read side by side.
   int next_rows_of(const PoolOperand& o) const;
+  /// What of a result's StagedLines may leave, as streams that do not move on, and code by which `count` lines do, if
+  /// as many are left; `first` is the number of the first one.
+  static constexpr size_t kLineStreams = 3;
+  static std::array<const void*, kLineStreams> line_streams(const StagedLines::Lines& lines);
+  void send_lines(size_t first, int64_t count);
   /// How what follows is fetched.
   void fetch_by(Fetching how) { fetching_ = how; }
   /// Vector registers kBest, .. are the search's; AVX2 has no room for the last two.

@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "kernels/jit/flat/exceeds_cache.hpp"
-#include "kernels/jit/flat/stream_copy.hpp"
 #include "kernels/jit/pool/walk.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
@@ -22,25 +21,7 @@ constexpr size_t kMostStreams = 64;
 
 int64_t planes_of(const PoolPlan& p) { return p.g.batch * p.g.channels * p.g.src[0]; }
 
-int64_t plane_bytes(const PoolPlan& p, const PoolOperand& o) {
-  return p.g.src[1] * p.g.src[2] * element_bytes(o.dtype);
-}
-
-bool is_staged(const PoolOperand& o) { return o.fold == Fold::none; }
-
 }  // namespace
-
-/// Whether rows that cannot be stored past the caches can be by way of scratch memory: planes follow each other.
-bool PlanePeriodPool::can_be_staged(const PoolPlan& p) {
-  constexpr int64_t kMostBytes = 64 << 10;  // of a plane
-  const auto can = [&](const PoolOperand& o) {
-    const int64_t each = element_bytes(o.dtype), bytes = plane_bytes(p, o);
-    return o.x == each && o.y == p.g.src[2] * each && bytes <= kMostBytes &&
-           (planes_of(p) == 1 || o.planes_apart(p.g) == bytes);
-  };
-  return std::ssize(p.out) <= static_cast<int64_t>(kMostStaged) &&
-         std::ranges::all_of(p.out, [&](const PoolOperand& o) { return !is_staged(o) || can(o); });
-}
 
 /// Whether the kernel can do it, however narrow rows are.
 bool PlanePeriodPool::is_possible(const PoolPlan& p, const Problem& problem, Isa isa) {
@@ -51,7 +32,7 @@ bool PlanePeriodPool::is_possible(const PoolPlan& p, const Problem& problem, Isa
   if (p.indices >= 0 && (!p.fits_indices() || g.strides[2] > PlanePeriodKernel::kMostStrideFromIndices)) return false;
   if (!p.windows_have_cells(2)) return false;
   // What can be streamed in neither way goes through tiles, which can.
-  if (exceeds_cache(problem) && p.streamed_piece() == 0 && !can_be_staged(p)) return false;
+  if (exceeds_cache(problem) && p.streamed_piece() == 0 && !StagedPlanes::fit(p)) return false;
   // Rows of a window are reached by immediate numbers.
   const int64_t far = p.span(1) + g.pads_begin[1] + g.strides[1];
   const auto near = [&](const PoolOperand& o) { return std::abs(o.y) * far < INT32_MAX / 2; };
@@ -101,10 +82,7 @@ PlanePeriodPool::PlanePeriodPool(const Problem& problem, const Target& target, c
     streaming_ = kernel({.side_by_side = side_by_side_, .piece = p_.streamed_piece()});
   } else if (large) {
     stores.is_staged = is_staged_ = true;
-    int64_t bytes = 0;
-    for (size_t o = 0; o < p_.out.size(); ++o)
-      if (is_staged(p_.out[o])) bytes += static_cast<int64_t>(StagedLines::scratch_bytes(staged_bytes(o)));
-    staged_ = {threads_, bytes};
+    staged_ = {p_, side_by_side_, 0, threads_};
   }
   folds_ = PoolFolds(problem, p_, target, planes_of(p_), kept_.bytes() + staged_.bytes());
   kernel_ = kernel(stores);
@@ -118,20 +96,11 @@ bool PlanePeriodPool::from_indices(const RunArgs& args) const {
   return found == p_.g.batch * p_.g.channels * elements(p_.g.dst);
 }
 
-size_t PlanePeriodPool::staged_bytes(size_t result) const {
-  return static_cast<size_t>(plane_bytes(p_, p_.out[result]) * side_by_side_);
-}
-
 PlanePeriodPool::Work PlanePeriodPool::work(const RunArgs& args, int number) const {
-  Work made{.kept = kept_.share(args.scratch, number)};
+  auto* scratch = static_cast<std::byte*>(args.scratch);
+  Work made{.kept = kept_.share(args.scratch, number),
+            .staged = {is_staged_ ? &staged_ : nullptr, scratch + kept_.bytes(), number}};
   fill_words(made.kept, PlanePeriodKernel::kept_rows(p_) * row_bytes_, int32_t{-1});
-  if (!is_staged_) return made;
-  std::byte* staged = staged_.share(static_cast<std::byte*>(args.scratch) + kept_.bytes(), number);
-  for (size_t o = 0; o < p_.out.size(); ++o) {
-    if (!is_staged(p_.out[o])) continue;
-    made.staged[o] = StagedLines(staged, staged_bytes(o));
-    staged += StagedLines::scratch_bytes(staged_bytes(o));
-  }
   return made;
 }
 
@@ -147,7 +116,7 @@ void PlanePeriodPool::run_all(const RunArgs& args, std::atomic<int64_t>* found) 
       const int64_t plane = together ? unit * side_by_side_ : whole * side_by_side_ + unit - whole;
       folds.unit(plane, [&](const RunArgs& to) { run(to, together ? kernel : *single_, plane, mine); });
     }
-    for (StagedLines& staged : mine.staged) staged.finish();
+    mine.staged.finish();
     if (found != nullptr) *found += std::accumulate(mine.counts.begin(), mine.counts.end(), int64_t{0});
     if (streaming_ || is_staged_) end_streaming();
   };
@@ -183,24 +152,16 @@ void PlanePeriodPool::run(const RunArgs& args, const PlanePeriodKernel& kernel, 
   const auto result_of = [&](size_t o) {
     return const_cast<std::byte*>(plane_of(p_.out[o], out_apart_[o], args.out[o], plane));
   };
-  const auto staged = [&](size_t o) { return is_staged_ && is_staged(p_.out[o]); };
-  for (size_t o = 0; o < p_.out.size(); ++o)
-    addresses[count++] = staged(o) ? work.staged[o].place(result_of(o)) : result_of(o);
+  for (size_t o = 0; o < p_.out.size(); ++o) addresses[count++] = work.staged.place(o, result_of(o));
   const int64_t rows = PlanePeriodKernel::kept_rows(p_);
   for (int64_t row = 0; row < rows; ++row) addresses[count++] = work.kept + row * row_bytes_ + margin_;
   for (int64_t row = 0; row < shared_rows_; ++row) addresses[count++] = work.kept + (rows + row) * row_bytes_;
-  for (size_t o = 0; is_staged_ && o < p_.out.size(); ++o) {
-    const StagedLines::Lines lines = work.staged[o].lines();
-    addresses[count++] = lines.from;
-    addresses[count++] = lines.to;
-    addresses[count++] = reinterpret_cast<const void*>(lines.count);
-  }
+  for (size_t o = 0; work.staged.any() && o < p_.out.size(); ++o)
+    for (const void* stream : PlanePeriodKernel::line_streams(work.staged.lines(o))) addresses[count++] = stream;
   kernel({addresses.data(), work.counts.data()});
-  for (size_t o = 0; o < p_.out.size(); ++o) {
-    if (!staged(o)) continue;
-    work.staged[o].sent(kernel.lines_sent(p_.out[o], work.staged[o].lines().count));
-    work.staged[o].written(result_of(o), static_cast<size_t>(plane_bytes(p_, p_.out[o]) * kernel.planes()));
-  }
+  for (size_t o = 0; o < p_.out.size(); ++o)
+    if (work.staged.stages(o))
+      work.staged.made(o, result_of(o), kernel.planes(), kernel.lines_sent(p_.out[o], work.staged.lines(o).count));
 }
 
 }  // namespace partita::jit

@@ -9,9 +9,9 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/jit/flat/stream_copy.hpp"
 #include "kernels/jit/pool/backward/plane_period_kernel.hpp"
 #include "kernels/jit/pool/folds.hpp"
+#include "kernels/jit/pool/staged_planes.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/thread_scratch.hpp"
 
@@ -39,19 +39,16 @@ class PlanePeriodPool {
 
  private:
   static constexpr size_t kMostLanes = 16;
-  static constexpr size_t kMostStaged = 8;  ///< results
   /// What a thread works with.
   struct Work {
     std::byte* kept;  ///< rows of windows
     std::array<int32_t, kMostLanes> counts{};
-    std::array<StagedLines, kMostStaged> staged{};  ///< result by result
+    StagedPlanes::Part staged;
   };
   void run_all(const RunArgs& args, std::atomic<int64_t>* found) const;
   void run(const RunArgs& args, const PlanePeriodKernel& kernel, int64_t plane, Work& work) const;
-  static bool can_be_staged(const PoolPlan& plan);
   static int side_by_side(const PoolPlan& plan, const Problem& problem, const Target& target);
   static bool is_possible(const PoolPlan& plan, const Problem& problem, Isa isa);
-  size_t staged_bytes(size_t result) const;
   Work work(const RunArgs& args, int number) const;
   const std::byte* plane_of(const PoolOperand& o, const std::optional<int64_t>& apart, const void* base,
                             int64_t plane) const;
@@ -62,7 +59,7 @@ class PlanePeriodPool {
   int64_t shared_rows_;
   ThreadScratch kept_;
   bool is_staged_ = false;  // results are put together in scratch memory, from where whole lines leave
-  ThreadScratch staged_;    // behind kept_
+  StagedPlanes staged_;     // behind kept_
   PoolFolds folds_;
   std::vector<std::optional<int64_t>> in_apart_, out_apart_;  // bytes from plane to plane, where that is one number
   int side_by_side_;                                          // planes

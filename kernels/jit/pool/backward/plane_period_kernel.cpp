@@ -25,7 +25,7 @@ using Xbyak::Zmm;
 }  // namespace
 
 size_t PlanePeriodKernel::streams_of(const PoolPlan& p, Isa isa) {
-  return (p.indices >= 0 ? 2 : 1) + p.front_in.size() + p.back_in.size() + 4 * p.out.size() +
+  return (p.indices >= 0 ? 2 : 1) + p.front_in.size() + p.back_in.size() + (1 + kLineStreams) * p.out.size() +
          static_cast<size_t>(kept_rows(p) + shared_rows(p, isa));
 }
 
@@ -88,7 +88,7 @@ void PlanePeriodKernel::add_streams() {
   for (int k : p_.back_in) add_stream(p_.in[static_cast<size_t>(k)].y * step);
   for (const PoolOperand& o : p_.out) add_stream(o.y * step);
   for (int64_t b = 0; b < kept_rows(p_) + shared_; ++b) add_stream(0);
-  for (size_t k = 0; staged_ && k < 3 * p_.out.size(); ++k) add_stream(0);
+  for (size_t k = 0; staged_ && k < kLineStreams * p_.out.size(); ++k) add_stream(0);
 }
 
 /// A row of windows is searched before the cells of the row above are stored: cells read neighbouring windows, which is
@@ -126,26 +126,8 @@ void PlanePeriodKernel::emit_planes(Body& front, Body& back) {
 
 /// Of a plane before, so that stores to memory go on all the time.
 void PlanePeriodKernel::emit_lines() {
-  const Xmm line = scratch(0);
-  for (size_t k = 0; k < p_.out.size(); ++k) {
-    if (p_.out[k].fold != Fold::none) continue;
-    const size_t from = lines_stream(k), to = from + 1, left = from + 2;
-    const int64_t count = lines_of_step(p_.out[k]);
-    Xbyak::Label none;
-    mov(rax, slot(left));
-    sub(rax, static_cast<uint32_t>(count));
-    jl(none, T_NEAR);
-    mov(slot(left), rax);
-    mov(rax, slot(from));
-    mov(rdx, slot(to));
-    for (int64_t at = 0; at < count * kCacheLine; at += vector_bytes()) {
-      vmovups(line, ptr[rax + static_cast<int>(at)]);
-      vmovntps(ptr[rdx + static_cast<int>(at)], line);
-    }
-    add(slot(from), static_cast<uint32_t>(count * kCacheLine));
-    add(slot(to), static_cast<uint32_t>(count * kCacheLine));
-    L(none);
-  }
+  for (size_t k = 0; k < p_.out.size(); ++k)
+    if (p_.out[k].fold == Fold::none) send_lines(lines_stream(k), lines_of_step(p_.out[k]));
 }
 
 /// So that all but a few leave in a call.

@@ -23,8 +23,8 @@ struct PlaneStores {
 struct PlanePeriodCall {
   /// Addresses of the plane's, or of the first plane's, first elements: source, or indices and the index of the first
   /// window's first tap; operands of front; those of back; results; then the rows that keep what is found, which are
-  /// those of the first window; then as many rows as are shared; then, of each result that is staged, where whole lines
-  /// lie that leave meanwhile, where they go, and their number.
+  /// those of the first window; then as many rows as are shared; then, of each result, line_streams of what leaves
+  /// meanwhile.
   const void* const* addresses;
   int32_t* counts = nullptr;  ///< from indices, of each lane: to how many cells' windows this adds
 };
@@ -34,6 +34,7 @@ struct PlanePeriodCall {
 /// the call, and stay so.
 class PlanePeriodKernel : private PoolCode {
  public:
+  using PoolCode::line_streams;
   /// Throws Xbyak::Error where there is no memory for code.
   PlanePeriodKernel(Isa isa, const PoolPlan& plan, const Problem& problem, const PlaneStores& stores);
   void operator()(const PlanePeriodCall& call) const { entry_(&call); }
@@ -141,7 +142,7 @@ class PlanePeriodKernel : private PoolCode {
   size_t back_stream(size_t k) const { return front_stream(p_.front_in.size()) + k; }
   size_t out_stream(size_t k) const { return back_stream(p_.back_in.size()) + k; }
   size_t kept_stream(int64_t back) const { return out_stream(p_.out.size()) + static_cast<size_t>(back); }
-  size_t lines_stream(size_t result) const { return shared_stream(shared_) + 3 * result; }
+  size_t lines_stream(size_t result) const { return shared_stream(shared_) + kLineStreams * result; }
   size_t shared_stream(int64_t row) const { return kept_stream(kept_rows(p_)) + static_cast<size_t>(row); }
   /// Vectors that the search uses and, while cells are stored, what is kept of windows.
   int taken() const { return in_words_ ? kWordRegisters : search_registers() + 1 + row_tap_registers(); }
