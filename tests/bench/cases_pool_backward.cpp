@@ -26,6 +26,7 @@ const Pool kResnetHead{{128, 2048, 7, 7}, k7x7};
 const Pool kVgg{{16, 64, 224, 224}, kHalf};
 const Pool kDenseNet{{32, 256, 56, 56}, kHalf};
 const Pool kInception{{32, 288, 35, 35}, kSame};
+const Pool kInceptionAux{{64, 768, 17, 17}, {.kernel = 5, .stride = 3}};
 const Pool kGoogLeNet{{128, 832, 14, 14}, kStem};
 const Pool kAlexNet{{256, 256, 13, 13}, {.kernel = 3, .stride = 2}};
 const Pool kUnet{{4, 64, 512, 512}, kHalf};
@@ -238,6 +239,7 @@ std::vector<Case> pool_backward_cases() {
       max_over_points("PointNet, max 1D k1024 global", kPointNet),
       average_alone("DenseNet-121 transition, avg 2x2", kDenseNet),
       average_alone("Inception-v3, avg 3x3 s1 p1", kInception),
+      average_alone("Inception-v3 auxiliary head, avg 5x5 s3, 17x17", kInceptionAux),
       average_alone("ResNet-50 head, avg 7x7 global", kResnetHead),
       average_alone("avg 2x2, 64x224x224", kVgg),
       average_alone("avg 3x3 s2 p1, 64x112x112", kResnetStem),

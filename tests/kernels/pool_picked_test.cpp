@@ -134,12 +134,12 @@ TEST(pool_picked, gradients_channels_first_are_picked_in_narrow_rows) {
     return jit::is_picked(p, {.isa = Isa::avx512, .threads = 2});
   };
   const Geometry narrow = square(axis(6, 3, 2));  // 13 cells
-  EXPECT_TRUE(is_picked(narrow, Dtype::f32, false));
-  EXPECT_TRUE(is_picked(narrow, Dtype::bf16, true));
-  EXPECT_FALSE(is_picked(narrow, Dtype::bf16, false)) << "converted in the caches";
-  EXPECT_FALSE(is_picked(square(axis(3, 3, 2)), Dtype::f32, false)) << "seven cells";
-  EXPECT_FALSE(is_picked(square(axis(8, 2, 2)), Dtype::f32, false)) << "sixteen cells";
-  EXPECT_FALSE(is_picked(square(axis(12, 3, 1, 1, 1)), Dtype::f32, false)) << "as many windows as cells";
+  EXPECT_TRUE(is_picked(narrow, Dtype::f32, true));
+  EXPECT_FALSE(is_picked(narrow, Dtype::f32, false)) << "rows are spread in the caches";
+  EXPECT_FALSE(is_picked(narrow, Dtype::bf16, true)) << "and those of 16 bits past them, too";
+  EXPECT_FALSE(is_picked(square(axis(3, 3, 2)), Dtype::f32, true)) << "seven cells";
+  EXPECT_FALSE(is_picked(square(axis(8, 2, 2)), Dtype::f32, true)) << "sixteen cells";
+  EXPECT_FALSE(is_picked(square(axis(12, 3, 1, 1, 1)), Dtype::f32, true)) << "as many windows as cells";
 }
 
 /// Turns of rows read and write what follows each other.

@@ -97,7 +97,8 @@ TEST(pool_turned, leaves_others_alone) {
   const auto turns = [](const PoolCase& of, const auto& change) {
     Problem p = pool_problem(of);
     change(p);
-    return is_turned(p, machine_isa());
+    // With AVX-512 rows of such averages are spread.
+    return is_turned(p, of.op == OpKind::AvgPoolBackward ? Isa::avx2 : machine_isa());
   };
   const auto nothing = [](Problem&) {};
   const auto with = [](PoolCase of, const auto& change) {
@@ -106,6 +107,7 @@ TEST(pool_turned, leaves_others_alone) {
   };
   ASSERT_TRUE(turns(maximum, nothing));
   ASSERT_TRUE(turns(average, nothing));
+  EXPECT_FALSE(is_turned(pool_problem(average), Isa::avx512)) << "rows are spread";
   for (const PoolCase& of : {maximum, average}) {
     EXPECT_FALSE(turns(with(of, [](PoolCase& c) { c.channel_last = true; }), nothing));
     EXPECT_FALSE(turns(with(of, [](PoolCase& c) { c.batch = 1, c.channels = 20; }), nothing)) << "few planes";

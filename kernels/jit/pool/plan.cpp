@@ -138,10 +138,11 @@ bool PoolPlan::fits_indices() const {
          std::ranges::all_of(back_in, reads);
 }
 
-std::optional<int64_t> PoolOperand::planes_apart(const PoolGeometry& g) const {
+std::optional<int64_t> PoolOperand::planes_apart(const PoolGeometry& g, bool inside_image) const {
   std::optional<int64_t> apart;
   int64_t planes = 1;
-  for (const auto& [count, distance] : {std::pair(g.src[0], z), std::pair(g.channels, c), std::pair(g.batch, n)}) {
+  const int64_t images = inside_image ? 1 : g.batch;
+  for (const auto& [count, distance] : {std::pair(g.src[0], z), std::pair(g.channels, c), std::pair(images, n)}) {
     if (count == 1) continue;
     if (!apart) apart = distance;
     if (distance != *apart * planes) return std::nullopt;

@@ -27,9 +27,9 @@ struct PoolOperand {
   bool begins_line(int64_t behind, int lanes) const {
     return x != 0 && jit::begins_line(behind, int64_t{lanes} * element_bytes(dtype));
   }
-  /// Bytes from each plane over the last two axes to the next one, in the order of batch, channels, z; absent where
-  /// that is not one number.
-  std::optional<int64_t> planes_apart(const PoolGeometry& g) const;
+  /// Bytes from each plane over the last two axes to the next one, in the order of batch, channels, z, or inside an
+  /// image alone; absent where that is not one number.
+  std::optional<int64_t> planes_apart(const PoolGeometry& g, bool inside_image = false) const;
   const std::byte* at(const void* base, int64_t in, int64_t ic, int64_t iz, int64_t iy, int64_t ix) const {
     return static_cast<const std::byte*>(base) + offset + in * n + ic * c + iz * z + iy * y + ix * x;
   }

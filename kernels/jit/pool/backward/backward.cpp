@@ -8,6 +8,7 @@
 #include "kernels/jit/pool/average/channel_first.hpp"
 #include "kernels/jit/pool/average/channel_last.hpp"
 #include "kernels/jit/pool/average/plane.hpp"
+#include "kernels/jit/pool/average/rows.hpp"
 #include "kernels/jit/pool/backward/average_period.hpp"
 #include "kernels/jit/pool/backward/channel_first.hpp"
 #include "kernels/jit/pool/backward/channel_last.hpp"
@@ -52,8 +53,8 @@ const char* refuse_folds_of(const PoolPlan& plan, const Problem& p, const Target
   if (!plan.has_folds()) return nullptr;
   if (const char* reason = PoolFolds::refuse(p)) return reason;
   const bool takes = WindowPool::fits(p, target) || PlanePeriodPool::fits(p, target) || PeriodPool::fits(p) ||
-                     AveragePeriodPool::fits(p, target) || AverageLastPool::fits(p) || AveragePlanePool::fits(p) ||
-                     AverageFirstPool::fits(p);
+                     AveragePeriodPool::fits(p, target) || AverageRowsPool::fits(p, target) ||
+                     AverageLastPool::fits(p) || AveragePlanePool::fits(p) || AverageFirstPool::fits(p);
   return takes ? nullptr : "nothing folds what windows like these make";
 }
 
@@ -71,7 +72,8 @@ bool is_turned(const PoolPlan& p, const Problem& problem, const Target& target) 
   if (problem.op == OpKind::MaxPoolBackward)
     return narrow || !(WindowPool::fits(problem, target) || FarMaximumPool::fits(problem, target) ||
                        PlanePeriodPool::fits(problem, target));
-  return problem.op == OpKind::AvgPoolBackward && narrow && !p.g.tiles_source() && !AveragePlanePool::fits(problem);
+  return problem.op == OpKind::AvgPoolBackward && narrow && !p.g.tiles_source() && !AveragePlanePool::fits(problem) &&
+         !AverageRowsPool::fits(problem, target);
 }
 
 }  // namespace
@@ -96,7 +98,9 @@ bool is_picked(const Problem& problem, const Target& target) {
     const Dims& dims = problem.out[0].dims;
     const int64_t cells = dims[dims.size() - 1];
     if (cells < kLeastCells || cells > kMostCells || AveragePlanePool::fits(problem)) return false;
-    if (bits_of(problem.out[0].dtype) < 32 && !exceeds_cache(problem)) return false;
+    const bool large = exceeds_cache(problem), halves = bits_of(problem.out[0].dtype) < 32;
+    if (halves && !large) return false;
+    if ((halves || !large) && AverageRowsPool::fits(problem, target)) return false;
   }
   return PickedPool::fits(problem, target.isa);
 }
@@ -119,6 +123,7 @@ Result<Run> make_pool_backward(const Problem& problem, const Target& target) {
   if (global && !WindowPool::fits_halves(problem, target)) return make_global_maximum(problem, target);
   if (RepeatPool::fits(problem, target)) return run_of<RepeatPool>(problem, target);
   if (is_picked(problem, target)) return run_of<PickedPool>(problem, target);
+  if (AverageRowsPool::fits(problem, target)) return run_of<AverageRowsPool>(problem, target);
   if (is_side_by_side(problem, target)) return run_of<PlanePeriodPool>(problem, target);
   if (const auto group = turned_group(problem, target)) {
     Target one_thread = target;
