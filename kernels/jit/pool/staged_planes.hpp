@@ -14,9 +14,9 @@ namespace partita::jit {
 class StagedPlanes {
  public:
   static constexpr size_t kMostResults = 8;
-  /// Whether the planes of all results but those that are folded follow each other, as do their rows, and are not too
-  /// large.
-  static bool fit(const PoolPlan& plan);
+  /// Whether the planes of all results but those that are folded follow each other, as do their rows, and have up to
+  /// `most_bytes` bytes.
+  static bool fit(const PoolPlan& plan, int64_t most_bytes);
   static int64_t plane_bytes(const PoolPlan& plan, const PoolOperand& o) {
     return plan.g.src[1] * plan.g.src[2] * element_bytes(o.dtype);
   }

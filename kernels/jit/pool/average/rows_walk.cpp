@@ -13,7 +13,8 @@ namespace {
 
 constexpr size_t kMostStreams = 64;
 constexpr int64_t kPlanesPerThread = 4, kLeastPlanes = 16;
-constexpr int64_t kCallBytes = 8 << 10;  ///< of a result, which is staged twice
+constexpr int64_t kCallBytes = 8 << 10;         ///< of a result, which is staged twice
+constexpr int64_t kMostStagedBytes = 16 << 10;  ///< of a plane: two stay in the nearest cache
 
 int64_t planes_of_image(const PoolPlan& p) { return p.g.channels * p.g.src[0]; }
 int64_t planes_of(const PoolPlan& p) { return p.g.batch * planes_of_image(p); }
@@ -56,7 +57,7 @@ bool AverageRowsPool::fits(const Problem& problem, const Target& target) {
     return false;
   // Sums have one order, so what makes them is not chosen by the number of threads.
   const int64_t least = p.has_folds() ? kLeastPlanes : kPlanesPerThread * target.threads;
-  if (planes_of(p) < least || (exceeds_cache(problem) && !StagedPlanes::fit(p))) return false;
+  if (planes_of(p) < least || (exceeds_cache(problem) && !StagedPlanes::fit(p, kMostStagedBytes))) return false;
   const auto spread = RowSpread::of(p);
   return spread && AverageRowsKernel::fits(p, *spread);
 }

@@ -18,6 +18,7 @@ namespace {
 constexpr int64_t kLeastWidth = 8;  ///< windows along x of one plane at a time
 constexpr int64_t kPlanesPerThread = 4, kLeastPlanes = 16;
 constexpr size_t kMostStreams = 64;
+constexpr int64_t kMostStagedBytes = 64 << 10;  ///< of a plane
 
 int64_t planes_of(const PoolPlan& p) { return p.g.batch * p.g.channels * p.g.src[0]; }
 
@@ -32,7 +33,7 @@ bool PlanePeriodPool::is_possible(const PoolPlan& p, const Problem& problem, Isa
   if (p.indices >= 0 && (!p.fits_indices() || g.strides[2] > PlanePeriodKernel::kMostStrideFromIndices)) return false;
   if (!p.windows_have_cells(2)) return false;
   // What can be streamed in neither way goes through tiles, which can.
-  if (exceeds_cache(problem) && p.streamed_piece() == 0 && !StagedPlanes::fit(p)) return false;
+  if (exceeds_cache(problem) && p.streamed_piece() == 0 && !StagedPlanes::fit(p, kMostStagedBytes)) return false;
   // Rows of a window are reached by immediate numbers.
   const int64_t far = p.span(1) + g.pads_begin[1] + g.strides[1];
   const auto near = [&](const PoolOperand& o) { return std::abs(o.y) * far < INT32_MAX / 2; };
