@@ -20,13 +20,12 @@ using Xbyak::Xmm;
 using Xbyak::Zmm;
 
 constexpr int64_t kMostSpelledOut = 16;  ///< steps
-constexpr int kMostTakenRows = 14;       ///< vectors
 
 }  // namespace
 
 std::optional<RowSpread> RowSpread::of(const PoolPlan& p) {
   const PoolGeometry& g = p.g;
-  const int64_t cells = g.src[2], stride = g.strides[2], count = (cells + kLanes - 1) / kLanes;
+  const int64_t cells = g.src[2], stride = g.strides[2], count = vectors_of(p);
   const auto windows_over = [&](int64_t cell) {
     std::vector<int64_t> list;
     const int64_t period = (cell + g.pads_begin[2]) / stride, inside = (cell + g.pads_begin[2]) % stride;
@@ -71,10 +70,6 @@ std::optional<RowSpread> RowSpread::of(const PoolPlan& p) {
     }
   }
   return spread;
-}
-
-bool AverageRowsKernel::fits(const PoolPlan& p, const RowSpread& spread) {
-  return p.reach(1) * std::ssize(spread.vectors) <= kMostTakenRows;
 }
 
 size_t AverageRowsKernel::streams_of(const PoolPlan& p) {

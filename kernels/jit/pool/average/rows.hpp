@@ -18,10 +18,11 @@ namespace partita::jit {
 
 /// How a row of windows becomes a row of cells.
 struct RowSpread {
+  static constexpr int kLanes = lanes_of(Isa::avx512);
+  static int64_t vectors_of(const PoolPlan& plan) { return (plan.g.src[2] + kLanes - 1) / kLanes; }
   /// Null where it is not possible.
   static std::optional<RowSpread> of(const PoolPlan& plan);
 
-  static constexpr int kLanes = lanes_of(Isa::avx512);
   /// For each lane, which of the windows read is over the cell; lanes without one name a lane of zeros.
   using Order = std::array<int32_t, kLanes>;
   struct Vector {
@@ -51,8 +52,8 @@ class AverageRowsKernel : private PoolCode {
   AverageRowsKernel(const PoolPlan& plan, const RowSpread& spread, const Problem& problem, AverageRowsStores stores);
   void operator()(const AverageRowsCall& call) const { entry_(&call); }
 
-  /// Rows of windows that registers hold.
-  static bool fits(const PoolPlan& plan, const RowSpread& spread);
+  /// Whether registers have room for the rows of windows over a row of cells.
+  static bool has_room(const PoolPlan& plan) { return plan.reach(1) * RowSpread::vectors_of(plan) <= kMostVectors; }
   static size_t streams_of(const PoolPlan& plan);
   /// Whether all stores are whole cache lines, where results begin at one.
   static bool stores_lines(const PoolPlan& plan);
@@ -62,6 +63,7 @@ class AverageRowsKernel : private PoolCode {
   int64_t lines_sent(size_t result, int64_t lines, int64_t planes) const;
 
  private:
+  static constexpr int64_t kMostVectors = 14;
   void emit_planes(Body& front, Body& back);
   void emit_step(Body& front, Body& back, int64_t step);
   void emit_windows(Body& front, int64_t row);

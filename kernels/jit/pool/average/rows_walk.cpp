@@ -41,7 +41,8 @@ bool is_faster(const PoolGeometry& g) {
 bool AverageRowsPool::fits(const Problem& problem, const Target& target) {
   if (problem.op != OpKind::AvgPoolBackward || target.isa != Isa::avx512) return false;
   const PoolPlan p(problem);
-  if (p.channel_last || !is_flat(p.g) || !is_faster(p.g) || AverageRowsKernel::streams_of(p) > kMostStreams)
+  if (p.channel_last || !is_flat(p.g) || !is_faster(p.g) || !AverageRowsKernel::has_room(p) ||
+      AverageRowsKernel::streams_of(p) > kMostStreams)
     return false;
   // Sums of integers are divided.
   if (is_integer(problem.in[static_cast<size_t>(front_port(problem.step))].dtype) || is_integer(problem.out[0].dtype))
@@ -58,8 +59,7 @@ bool AverageRowsPool::fits(const Problem& problem, const Target& target) {
   // Sums have one order, so what makes them is not chosen by the number of threads.
   const int64_t least = p.has_folds() ? kLeastPlanes : kPlanesPerThread * target.threads;
   if (planes_of(p) < least || (exceeds_cache(problem) && !StagedPlanes::fit(p, kMostStagedBytes))) return false;
-  const auto spread = RowSpread::of(p);
-  return spread && AverageRowsKernel::fits(p, *spread);
+  return RowSpread::of(p).has_value();
 }
 
 AverageRowsPool::AverageRowsPool(const Problem& problem, const Target& target)
@@ -77,7 +77,7 @@ AverageRowsPool::AverageRowsPool(const Problem& problem, const Target& target)
   // What is folded of a plane is one number.
   const int64_t most =
       p_.has_folds() ? 1 : std::min(planes_of_image(p_), planes_of(p_) / (kPlanesPerThread * threads_));
-  planes_ = std::clamp<int64_t>(kCallBytes / longest, 1, most);
+  planes_ = std::clamp<int64_t>(kCallBytes / longest, 1, std::max<int64_t>(1, most));
   if (is_staged_) staged_ = {p_, planes_, /*behind=*/kCacheLine, threads_};
   folds_ = {problem, p_, target, planes_of(p_), staged_.bytes()};
   if (p_.same_along_rows && p_.same_along_x) return;
@@ -95,8 +95,8 @@ Status AverageRowsPool::operator()(const RunArgs& args) const {
     StagedPlanes::Part staged(is_staged_ && !streaming ? &staged_ : nullptr, static_cast<std::byte*>(args.scratch),
                               number);
     for (int64_t call = begin; call < end; ++call) {
-      const Planes part{call / calls, call % calls * planes_, std::min(planes_, planes - call % calls * planes_)};
-      folds.unit(call, [&](const RunArgs& to) { run(to, streaming ? *streaming_ : kernel_, part, staged); });
+      const Planes these{call / calls, call % calls * planes_, std::min(planes_, planes - call % calls * planes_)};
+      folds.unit(call, [&](const RunArgs& to) { run(to, streaming ? *streaming_ : kernel_, these, staged); });
     }
     staged.finish();
     if (is_staged_) end_streaming();
