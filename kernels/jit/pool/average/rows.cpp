@@ -115,13 +115,13 @@ void AverageRowsKernel::emit_planes(Body& front, Body& back) {
     if (steps() > kMostSpelledOut)
       while (is_inside(step) && end < steps() && is_inside(end)) ++end;
     if (end == step + 1) {
-      std::ranges::rotate(order_, order_.end() - 1);
+      std::rotate(order_.begin(), order_.end() - 1, order_.end());
       emit_step(front, back, step);
       continue;
     }
     go_to(step);
     mov(r8, end - step);
-    std::ranges::rotate(order_, order_.end() - 1);
+    std::rotate(order_.begin(), order_.end() - 1, order_.end());
     Xbyak::Label next;
     align(16);
     L(next);
@@ -133,7 +133,7 @@ void AverageRowsKernel::emit_planes(Body& front, Body& back) {
     dec(r8);
     jnz(next, T_NEAR);
     at_ = end;
-    std::ranges::rotate(order_, order_.begin() + 1);
+    std::rotate(order_.begin(), order_.begin() + 1, order_.end());
   }
   next_plane();
   dec(r9);
