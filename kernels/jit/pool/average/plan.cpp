@@ -62,4 +62,10 @@ std::vector<float> AveragePlan::column_weights() const {
   return list;
 }
 
+float AveragePlan::weight_at(int64_t y, int64_t x) const {
+  if (!adaptive) return PoolGeometry::reciprocal(g.divisor({0, y, x}));
+  const Cells rows = cells(1, y), columns = cells(2, x);
+  return PoolGeometry::reciprocal(static_cast<double>((rows.end - rows.begin) * (columns.end - columns.begin)));
+}
+
 }  // namespace partita::jit

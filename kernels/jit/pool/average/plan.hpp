@@ -25,6 +25,8 @@ struct AveragePlan : PoolPlan {
   std::vector<ColumnBlock> column_blocks(int64_t cells) const;
   /// What the sum of each column of windows is multiplied by; one number where all columns weigh the same.
   std::vector<float> column_weights() const;
+  /// What window (y, x) of a plane multiplies by.
+  float weight_at(int64_t y, int64_t x) const;
 
  private:
   struct Cells {

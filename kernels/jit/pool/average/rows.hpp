@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/jit/pool/average/plan.hpp"
 #include "kernels/jit/pool/code.hpp"
 #include "kernels/jit/pool/folds.hpp"
 #include "kernels/jit/pool/held_folds.hpp"
@@ -19,9 +20,9 @@ namespace partita::jit {
 /// How a row of windows becomes a row of cells.
 struct RowSpread {
   static constexpr int kLanes = lanes_of(Isa::avx512);
-  static int64_t vectors_of(const PoolPlan& plan) { return (plan.g.src[2] + kLanes - 1) / kLanes; }
+  static int64_t vectors_of(const AveragePlan& plan) { return (plan.g.src[2] + kLanes - 1) / kLanes; }
   /// Null where it is not possible.
-  static std::optional<RowSpread> of(const PoolPlan& plan);
+  static std::optional<RowSpread> of(const AveragePlan& plan);
 
   /// For each lane, which of the windows read is over the cell; lanes without one name a lane of zeros.
   using Order = std::array<int32_t, kLanes>;
@@ -49,41 +50,47 @@ class AverageRowsKernel : private PoolCode {
  public:
   using PoolCode::line_streams;
   /// Throws Xbyak::Error where there is no memory for code.
-  AverageRowsKernel(const PoolPlan& plan, const RowSpread& spread, const Problem& problem, AverageRowsStores stores);
+  AverageRowsKernel(const AveragePlan& plan, const RowSpread& spread, const Problem& problem, AverageRowsStores stores);
   void operator()(const AverageRowsCall& call) const { entry_(&call); }
 
   /// Whether registers have room for the rows of windows over a row of cells.
-  static bool has_room(const PoolPlan& plan) { return plan.reach(1) * RowSpread::vectors_of(plan) <= kMostVectors; }
-  static size_t streams_of(const PoolPlan& plan);
+  static bool has_room(const AveragePlan& plan) { return plan.reach(1) * RowSpread::vectors_of(plan) <= kMostVectors; }
+  static size_t streams_of(const AveragePlan& plan);
   /// Whether all stores are whole cache lines, where results begin at one.
-  static bool stores_lines(const PoolPlan& plan);
+  static bool stores_lines(const AveragePlan& plan);
   /// Floats of a row of weights.
-  static int64_t weights_of_row(const PoolPlan& plan) { return plan.g.dst[2] + RowSpread::kLanes; }
+  static int64_t weights_of_row(const AveragePlan& plan) { return plan.g.dst[2] + RowSpread::kLanes; }
   /// How many of `lines` of a result leave in a call of so many planes.
   int64_t lines_sent(size_t result, int64_t lines, int64_t planes) const;
 
  private:
   static constexpr int64_t kMostVectors = 14;
+  /// A row of windows, and the rows of cells under it and none behind it.
+  struct Step {
+    int64_t window = 0, first_row = 0;
+    std::vector<std::vector<int64_t>> over;  ///< of each row, the windows over it, by how many steps back they are
+    bool goes_on_as(const Step& next) const {
+      return next.over == over && next.first_row == first_row + std::ssize(over);
+    }
+  };
+  static std::vector<Step> steps_of(const AveragePlan& plan);
   void emit_planes(Body& front, Body& back);
-  void emit_step(Body& front, Body& back, int64_t step);
+  void emit_step(Body& front, Body& back, const Step& step);
   void emit_windows(Body& front, int64_t row);
   void spread(const RowSpread::Vector& vector, const Xbyak::Xmm& to);
-  void emit_cells(Body& back, int64_t step, int64_t row);
-  void emit_vector(Body& back, const Xbyak::Xmm& sum, int64_t step, int64_t row, size_t vector);
+  void emit_cells(Body& back, const std::vector<int64_t>& backs, int64_t row);
+  void emit_vector(Body& back, const Xbyak::Xmm& sum, int64_t row, size_t vector);
   Xbyak::Xmm sum(const Xbyak::Xmm& to, const std::vector<int64_t>& backs, size_t vector);
   void emit_lines();
-  void go_to(int64_t step);
+  void go_on(int64_t windows, int64_t rows);
+  void advance_to(int64_t window, int64_t row);
   void next_plane();
-  static bool packs(const PoolPlan& plan);
+  static bool packs(const AveragePlan& plan);
   bool is_staged() const { return stores_ == AverageRowsStores::staged; }
   bool is_streaming() const { return stores_ == AverageRowsStores::streaming; }
   bool weighs() const { return !p_.same_along_x || !p_.same_along_rows; }
-  bool has_cells(int64_t step, int64_t row) const;
-  bool is_inside(int64_t step) const;
-  std::vector<int64_t> windows_over(int64_t step, int64_t row) const;
-  int64_t steps() const { return (p_.g.src[1] + p_.g.pads_begin[1] - 1) / p_.g.strides[1] + 1; }
   /// Bytes from where the stream is to a cell's vector.
-  int behind(const PoolOperand& o, int64_t step, int64_t row, size_t vector) const;
+  int behind(const PoolOperand& o, int64_t row, size_t vector) const;
   bool begins_row_line(const PoolOperand& o, int64_t row) const;
   int cells_of(size_t vector) const;
   /// What is stored behind the row's end becomes the next row's.
@@ -101,13 +108,15 @@ class AverageRowsKernel : private PoolCode {
   size_t out_stream(size_t k) const { return back_stream(p_.back_in.size()) + k; }
   size_t lines_stream(size_t k) const { return out_stream(p_.out.size()) + kLineStreams * k; }
 
+  const AveragePlan& plan_;
   const RowSpread& spread_;
   AverageRowsStores stores_;
+  std::vector<Step> steps_;
   HeldFolds folds_;                     // of a call, which is a plane
   std::vector<RowSpread::Order> held_;  // in registers
   std::vector<int64_t> lines_of_step_;  // of each result, where they are staged
   std::vector<size_t> order_;           // of rows of windows, the latest first
-  int64_t at_ = 0;                      // the step that streams are at
+  int64_t window_ = 0, row_ = 0;        // where streams are
   void (*entry_)(const AverageRowsCall*) = nullptr;
 };
 
@@ -129,7 +138,7 @@ class AverageRowsPool {
   void run(const RunArgs& args, const AverageRowsKernel& kernel, const Planes& planes,
            StagedPlanes::Part& staged) const;
 
-  PoolPlan p_;
+  AveragePlan p_;
   RowSpread spread_;
   int threads_;
   bool is_staged_;                             // by kernel_

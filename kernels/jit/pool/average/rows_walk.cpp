@@ -29,9 +29,11 @@ bool is_flat(const PoolGeometry& g) {
 
 /// Whether others take longer: sums without strides, where most of a vector is cells; windows that cover each cell
 /// once, in narrow rows.
-bool is_faster(const PoolGeometry& g) {
+bool is_faster(const AveragePlan& p) {
   constexpr int64_t kLeastCells = 5, kLeastWithoutStrides = 12, kMostOfTiles = 2 * RowSpread::kLanes;
+  const PoolGeometry& g = p.g;
   const int64_t cells = g.src[2];
+  if (p.adaptive) return cells >= kLeastCells;
   if (g.strides[2] == 1) return cells >= kLeastWithoutStrides && cells <= RowSpread::kLanes;
   return cells >= kLeastCells && (!g.tiles_source() || cells <= kMostOfTiles);
 }
@@ -39,9 +41,9 @@ bool is_faster(const PoolGeometry& g) {
 }  // namespace
 
 bool AverageRowsPool::fits(const Problem& problem, const Target& target) {
-  if (problem.op != OpKind::AvgPoolBackward || target.isa != Isa::avx512) return false;
-  const PoolPlan p(problem);
-  if (p.channel_last || !is_flat(p.g) || !is_faster(p.g) || !AverageRowsKernel::has_room(p) ||
+  if (problem.step != StepKind::pool_backward || target.isa != Isa::avx512) return false;
+  const AveragePlan p(problem);
+  if (p.maximum || p.channel_last || !is_flat(p.g) || !is_faster(p) || !AverageRowsKernel::has_room(p) ||
       AverageRowsKernel::streams_of(p) > kMostStreams)
     return false;
   // Sums of integers are divided.
@@ -57,8 +59,7 @@ bool AverageRowsPool::fits(const Problem& problem, const Target& target) {
       !std::ranges::all_of(p.out, [&](const PoolOperand& o) { return walks(o) && (o.x != 0 || o.fold != Fold::none); }))
     return false;
   // Sums have one order, so what makes them is not chosen by the number of threads.
-  const int64_t least = p.has_folds() ? kLeastPlanes : kPlanesPerThread * target.threads;
-  if (planes_of(p) < least || (exceeds_cache(problem) && !StagedPlanes::fit(p, kMostStagedBytes))) return false;
+  if (planes_of(p) < kLeastPlanes || (exceeds_cache(problem) && !StagedPlanes::fit(p, kMostStagedBytes))) return false;
   return RowSpread::of(p).has_value();
 }
 
@@ -82,7 +83,7 @@ AverageRowsPool::AverageRowsPool(const Problem& problem, const Target& target)
   folds_ = {problem, p_, target, planes_of(p_), staged_.bytes()};
   if (p_.same_along_rows && p_.same_along_x) return;
   for (int64_t y = 0; y < p_.g.dst[1]; ++y) {
-    for (int64_t x = 0; x < p_.g.dst[2]; ++x) weights_.push_back(PoolGeometry::reciprocal(p_.g.divisor({0, y, x})));
+    for (int64_t x = 0; x < p_.g.dst[2]; ++x) weights_.push_back(p_.weight_at(y, x));
     weights_.resize(static_cast<size_t>((y + 1) * AverageRowsKernel::weights_of_row(p_)));
   }
 }
