@@ -57,6 +57,19 @@ Problem random_average(Random& random, Dtype dtype) {
   return p;
 }
 
+/// Windows that share planes out, which may have more cells than there are or fewer.
+Problem random_adaptive(Random& random, Dtype dtype) {
+  Problem p = problem_for(StepKind::resample, OpKind::AdaptiveAvgPoolBackward);
+  p.attrs.set(Attr::data_format, "NCX");
+  Dims dims{random.whole(1, 3), random.pick<int64_t>({16, 19, 40})};
+  for (int64_t axes = random.whole(1, 2); axes > 0; --axes) dims.push_back(random.whole(1, axes == 1 ? 100 : 40));
+  Dims pooled = dims;
+  for (int d = 2; d < dims.size(); ++d) pooled[d] = random.whole(1, dims[d] + 3);
+  p.in = {dense_desc(dtype, pooled)};
+  p.out = {dense_desc(dtype, dims)};
+  return p;
+}
+
 Dtype random_float(Random& random) { return random.pick({Dtype::f32, Dtype::bf16, Dtype::f16}); }
 
 Geometry square(int64_t cells, int64_t kernel, int64_t stride, int64_t pad) {
@@ -73,7 +86,8 @@ TEST(pool_average_rows, gradients_are_the_references) {
   int taken = 0;
   for (uint64_t seed = 1; seed <= 500; ++seed) {
     Random random(seed);
-    Problem p = random_average(random, random_float(random));
+    const Dtype dtype = random_float(random);
+    Problem p = random.whole(0, 2) == 0 ? random_adaptive(random, dtype) : random_average(random, dtype);
     if (random.coin()) p.result_bytes = kLarge;
     if (random.whole(0, 3) == 0) {  // rows that lie apart
       for (auto* side : {&p.in, &p.out}) {
@@ -129,6 +143,20 @@ TEST(pool_average_rows, windows_that_do_not_exist_add_nothing) {
         ASSERT_TRUE(value > 0 && value < 10) << "element " << i << ": " << value;
       }
     }
+}
+
+TEST(pool_average_rows, adaptive_windows_are_spread) {
+  const auto adaptive = [](const Dims& dims, const Dims& pooled) {
+    Problem p = problem_for(StepKind::resample, OpKind::AdaptiveAvgPoolBackward);
+    p.attrs.set(Attr::data_format, "NCX");
+    p.in = {dense_desc(Dtype::f32, pooled)};
+    p.out = {dense_desc(Dtype::f32, dims)};
+    return p;
+  };
+  EXPECT_TRUE(fits(adaptive({2, 16, 57, 57}, {2, 16, 7, 7})));
+  EXPECT_TRUE(fits(adaptive({2, 16, 56, 56}, {2, 16, 32, 32})));
+  EXPECT_FALSE(fits(adaptive({2, 16, 28, 28}, {2, 16, 27, 27}))) << "a vector of cells under too many windows";
+  EXPECT_FALSE(fits(adaptive({2, 16, 5, 13, 13}, {2, 16, 2, 6, 6}))) << "windows over several planes";
 }
 
 /// An infinity reaches the cells of its window, and none in the next row or plane.

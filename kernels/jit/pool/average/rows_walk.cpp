@@ -41,9 +41,10 @@ bool is_faster(const AveragePlan& p) {
 }  // namespace
 
 bool AverageRowsPool::fits(const Problem& problem, const Target& target) {
-  if (problem.step != StepKind::pool_backward || target.isa != Isa::avx512) return false;
+  const bool averages = problem.op == OpKind::AvgPoolBackward || problem.op == OpKind::AdaptiveAvgPoolBackward;
+  if (!averages || target.isa != Isa::avx512) return false;
   const AveragePlan p(problem);
-  if (p.maximum || p.channel_last || !is_flat(p.g) || !is_faster(p) || !AverageRowsKernel::has_room(p) ||
+  if (p.channel_last || !is_flat(p.g) || !is_faster(p) || !AverageRowsKernel::has_room(p) ||
       AverageRowsKernel::streams_of(p) > kMostStreams)
     return false;
   // Sums of integers are divided.
