@@ -21,8 +21,6 @@ namespace {
 
 constexpr Target kTarget{.isa = Isa::avx512, .threads = 2};
 
-bool has_avx512() { return machine_isa() >= Isa::avx512 && generates_code(); }
-
 /// Over planes, or over slices that stay apart.
 PoolCase random_average(Random& random) {
   Geometry g;

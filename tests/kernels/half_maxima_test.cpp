@@ -17,8 +17,6 @@
 namespace partita::test {
 namespace {
 
-bool has_avx512() { return machine_isa() >= Isa::avx512 && generates_code(); }
-
 Dtype random_half(Random& random) { return random.pick({Dtype::bf16, Dtype::f16}); }
 
 PoolCase random_maximum(Random& random) {

@@ -21,7 +21,6 @@ namespace {
 constexpr int64_t kLarge = int64_t{1} << 40;
 constexpr Target kTarget{.isa = Isa::avx512, .threads = 2};
 
-bool has_avx512() { return machine_isa() >= Isa::avx512 && generates_code(); }
 bool fits(const Problem& p) { return jit::AverageRowsPool::fits(p, kTarget); }
 
 /// Some cells may lie under no window, windows hang over both borders, and be rounded up.

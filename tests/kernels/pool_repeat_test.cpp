@@ -17,8 +17,6 @@ namespace {
 
 constexpr Target kTarget{.isa = Isa::avx512, .threads = 2};
 
-bool has_avx512() { return machine_isa() >= Isa::avx512 && generates_code(); }
-
 Problem repeated_windows(Dtype dtype, Random& random, bool channel_last = false) {
   Geometry g;
   const int64_t axes = random.whole(1, 3);

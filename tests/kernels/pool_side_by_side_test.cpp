@@ -44,8 +44,6 @@ Problem random_problem(Random& random) {
   return maximum_gradient(random.pick({Dtype::f32, Dtype::bf16, Dtype::f16}), random_narrow(random), false);
 }
 
-bool has_avx512() { return machine_isa() >= Isa::avx512 && generates_code(); }
-
 bool is_side_by_side(const Problem& p) { return jit::is_side_by_side(p, {.isa = machine_isa(), .threads = 2}); }
 
 /// What `expect` says of two threads' gradients that `make` draws from seeds 1 to `seeds`, half of them past the

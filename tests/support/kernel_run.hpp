@@ -12,6 +12,8 @@ namespace partita::test {
 /// The instruction sets that this machine and build generate code for.
 std::vector<Isa> generated_isas();
 inline bool generates_code() { return !generated_isas().empty(); }
+/// Whether it does for AVX-512, on this machine.
+inline bool has_avx512() { return machine_isa() >= Isa::avx512 && generates_code(); }
 /// The generated row of the step's table for the instruction set; fails the test where there is none.
 const Kernel* generated_row(StepKind step, Isa isa);
 

@@ -2,6 +2,7 @@
 // PoolCode: what kernels of poolings that read windows and store what becomes of them in one loop have in common.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <limits>
@@ -10,6 +11,7 @@
 
 #include "kernels/jit/code/body.hpp"
 #include "kernels/jit/flat/stream_copy.hpp"
+#include "kernels/jit/pool/held_folds.hpp"
 #include "kernels/jit/pool/plan.hpp"
 #include "src/base/round.hpp"
 
@@ -69,6 +71,17 @@ class PoolCode : protected Emitter {
   static constexpr size_t kLineStreams = 3;
   static std::array<const void*, kLineStreams> line_streams(const StagedLines::Lines& lines);
   void send_lines(size_t first, int64_t count);
+  /// How many lines to send in each of `steps` steps, so that all but a few of those of `bytes` bytes leave.
+  static int64_t lines_of_step(int64_t bytes, int64_t steps) { return bytes / kCacheLine / steps + 1; }
+  /// How many of `lines` leave in `steps` steps of `each`.
+  static int64_t lines_sent(int64_t lines, int64_t each, int64_t steps) { return std::min(lines / each, steps) * each; }
+  /// The slot of result k, which is a fold, is at stream `first` + k.
+  HeldFolds::Place folds_at(size_t first) {
+    return [this, first](size_t k, int) {
+      mov(rdx, slot(first + k));
+      return Xbyak::RegExp(rdx);
+    };
+  }
   /// How what follows is fetched.
   void fetch_by(Fetching how) { fetching_ = how; }
   /// Vector registers kBest, .. are the search's; AVX2 has no room for the last two.

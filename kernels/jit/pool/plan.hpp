@@ -97,6 +97,8 @@ struct PoolPlan {
   }
   bool has_folds() const { return folds_of(out) > 0; }
   int64_t rows() const { return g.src[0] * g.src[1]; }  ///< of cells, in a plane
+  /// Over the last two axes, which PoolOperand::planes_apart is about.
+  int64_t planes() const { return g.batch * g.channels * g.src[0]; }
   /// Cells between a window's first and last one, both counted.
   int64_t span(int i) const { return (g.kernel[i] - 1) * g.dilations[i] + 1; }
   /// Windows along an axis that one cell of a period can see: the last and reach - 1 before it.

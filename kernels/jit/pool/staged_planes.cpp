@@ -10,8 +10,7 @@ bool StagedPlanes::fit(const PoolPlan& p, int64_t most_bytes) {
   const auto fits = [&](const PoolOperand& o) {
     const int64_t each = element_bytes(o.dtype), bytes = plane_bytes(p, o);
     const bool rows_follow = o.x == each && (p.g.src[1] == 1 || o.y == p.g.src[2] * each);
-    return rows_follow && bytes <= most_bytes &&
-           (p.g.batch * p.g.channels * p.g.src[0] == 1 || o.planes_apart(p.g) == bytes);
+    return rows_follow && bytes <= most_bytes && (p.planes() == 1 || o.planes_apart(p.g) == bytes);
   };
   return p.out.size() <= kMostResults &&
          std::ranges::all_of(p.out, [&](const PoolOperand& o) { return o.fold != Fold::none || fits(o); });

@@ -37,7 +37,7 @@ AveragePlanes::AveragePlanes(const Problem& problem)
     : AveragePlan(problem), backward(problem.step == StepKind::pool_backward), moves_x(moves(2)), moves_y(moves(1)) {
   if (same_along_x && same_along_rows) return;
   for (int64_t y = 0; y < g.src[1]; ++y)
-    for (int64_t x = 0; x < g.src[2]; ++x) weights.push_back(PoolGeometry::reciprocal(g.divisor({0, y, x})));
+    for (int64_t x = 0; x < g.src[2]; ++x) weights.push_back(weight_at(y, x));
 }
 
 /// A gradient's cell lies under the windows that start before it.

@@ -81,22 +81,21 @@ AverageRowsKernel::AverageRowsKernel(const AveragePlan& plan, const RowSpread& s
   for (int k : p_.back_in) add_stream(p_.in[static_cast<size_t>(k)].y);
   for (const PoolOperand& o : p_.out) add_stream(o.y);
   for (size_t k = 0; is_staged() && k < p_.out.size(); ++k) {
-    const int64_t lines = p_.g.src[1] * p_.g.src[2] * element_bytes(p_.out[k].dtype) / kCacheLine;
-    lines_of_step_.push_back(lines / std::ssize(steps_) + 1);  // so that all but a few leave in a call
+    lines_of_step_.push_back(lines_of_step(StagedPlanes::plane_bytes(p_, p_.out[k]), std::ssize(steps_)));
     for (size_t part = 0; part < kLineStreams; ++part) add_stream(0);
   }
-  const auto most = static_cast<size_t>(std::max(0, kMostTaken - rows_end() - 3));
+  const auto most = static_cast<size_t>(std::max(0, kMostTaken - orders_at()));
   for (const RowSpread::Vector& vector : spread.vectors)
     for (const RowSpread::Order& order : vector.orders)
       if (held_.size() < most && std::ranges::find(held_, order) == held_.end()) held_.push_back(order);
-  const int taken = rows_end() + 3 + static_cast<int>(held_.size());
+  const int taken = orders_at() + static_cast<int>(held_.size());
   entry_ = reinterpret_cast<void (*)(const AverageRowsCall*)>(reinterpret_cast<uintptr_t>(
       emit_all(problem, taken, [&](Body& front, Body& back) { emit_planes(front, back); })));
 }
 
 void AverageRowsKernel::emit_planes(Body& front, Body& back) {
   for (size_t k = 0; k < held_.size(); ++k)
-    vmovups(vec(rows_end() + 3 + static_cast<int>(k)), pattern({held_[k].begin(), held_[k].end()}));
+    vmovups(vec(orders_at() + static_cast<int>(k)), pattern({held_[k].begin(), held_[k].end()}));
   hold_mask(spread_.windows);
   folds_.emit_start();
   mov(r9, ptr[rdi + offsetof(AverageRowsCall, planes)]);
@@ -104,47 +103,41 @@ void AverageRowsKernel::emit_planes(Body& front, Body& back) {
   align(16);
   L(plane);
   if (weighs()) mov(r10, ptr[rdi + offsetof(AverageRowsCall, weights)]);
-  for (auto step = steps_.begin(), end = step; step != steps_.end(); step = end) {
-    end = step + 1;
+  for (size_t window = 0, end = 0; window < steps_.size(); window = end) {
+    end = window + 1;
     if (std::ssize(steps_) > kMostSpelledOut)
-      while (end != steps_.end() && (end - 1)->goes_on_as(*end)) ++end;
+      while (end < steps_.size() && steps_[end - 1].goes_on_as(steps_[end])) ++end;
+    const Step& step = steps_[window];
+    const auto at = static_cast<int64_t>(window), rows = std::ssize(step.over);
     std::rotate(order_.begin(), order_.end() - 1, order_.end());
-    if (end == step + 1) {
-      emit_step(front, back, *step);
+    if (end == window + 1) {
+      emit_step(front, back, at);
       continue;
     }
-    advance_to(step->window, step->first_row);
-    mov(r8, end - step);
+    advance_to(at, step.first_row);
+    mov(r8, end - window);
     Xbyak::Label next;
     align(16);
     L(next);
-    emit_step(front, back, *step);
+    emit_step(front, back, at);
     for (auto row = std::ssize(order_); --row > 0;)
       for (size_t v = 0; v < spread_.vectors.size(); ++v) vmovaps(vec(row_of(row, v)), vec(row_of(row - 1, v)));
-    go_on(1, std::ssize(step->over));
+    go_on(1, rows);
     dec(r8);
     jnz(next, T_NEAR);
-    window_ = (end - 1)->window + 1;
-    row_ = (end - 1)->first_row + std::ssize(step->over);
+    window_ = static_cast<int64_t>(end);
+    row_ = steps_[end - 1].first_row + rows;
     std::rotate(order_.begin(), order_.begin() + 1, order_.end());
   }
   next_plane();
   dec(r9);
   jnz(plane, T_NEAR);
-  folds_.emit_end(1, slots());
-}
-
-HeldFolds::Place AverageRowsKernel::slots() {
-  return [this](size_t k, int) {
-    mov(rdx, slot(out_stream(k)));
-    return Xbyak::RegExp(rdx);
-  };
+  folds_.emit_end(1, folds_at(out_stream(0)));
 }
 
 /// Rows under no window, or under earlier ones alone, are those of the step before them.
 std::vector<AverageRowsKernel::Step> AverageRowsKernel::steps_of(const AveragePlan& p) {
   std::vector<Step> steps(static_cast<size_t>(p.g.dst[1]));
-  for (size_t window = 0; window < steps.size(); ++window) steps[window].window = static_cast<int64_t>(window);
   size_t latest = 0;
   for (int64_t row = 0; row < p.g.src[1]; ++row) {
     const std::vector<Cover> covers = p.covers(1, row);
@@ -157,8 +150,9 @@ std::vector<AverageRowsKernel::Step> AverageRowsKernel::steps_of(const AveragePl
   return steps;
 }
 
-void AverageRowsKernel::emit_step(Body& front, Body& back, const Step& step) {
-  emit_windows(front, step.window);
+void AverageRowsKernel::emit_step(Body& front, Body& back, int64_t window) {
+  const Step& step = steps_[static_cast<size_t>(window)];
+  emit_windows(front, window);
   for (size_t row = 0; row < step.over.size(); ++row)
     emit_cells(back, step.over[row], step.first_row + static_cast<int64_t>(row));
   if (is_staged()) emit_lines();
@@ -191,7 +185,7 @@ void AverageRowsKernel::spread(const RowSpread::Vector& vector, const Xmm& to) {
     if (std::ranges::equal(order, numbers(lanes()))) return windows;
     Zmm places(scratch(0).getIdx());
     if (const auto k = std::ranges::find(held_, order) - held_.begin(); k < std::ssize(held_))
-      places = Zmm(rows_end() + 3 + static_cast<int>(k));
+      places = Zmm(orders_at() + static_cast<int>(k));
     else
       vmovups(places, pattern({order.begin(), order.end()}));
     vpermps(Zmm(moved.getIdx()), places, windows);
@@ -249,7 +243,7 @@ void AverageRowsKernel::emit_vector(Body& back, const Xmm& sum, int64_t row, siz
   hooks.skeleton = [&](Xmm dst) { vmovaps(dst, sum); };
   hooks.store = [&](Xmm value, const Lane& lane) {
     const auto k = static_cast<size_t>(lane.imm);
-    if (p_.out[k].fold != Fold::none) return folds_.emit_fold(k, 0, value, cells_of(vector), slots());
+    if (p_.out[k].fold != Fold::none) return folds_.emit_fold(k, 0, value, cells_of(vector), folds_at(out_stream(0)));
     mov(rdx, slot(out_stream(k)));
     store(value, p_.out[k].dtype, lane.flag, rdx + behind(p_.out[k], row, vector), stored(vector), is_streaming());
   };
@@ -263,8 +257,7 @@ void AverageRowsKernel::emit_lines() {
 }
 
 int64_t AverageRowsKernel::lines_sent(size_t result, int64_t lines, int64_t planes) const {
-  const int64_t each = lines_of_step_[result];
-  return std::min(lines / each, std::ssize(steps_) * planes) * each;
+  return PoolCode::lines_sent(lines, lines_of_step_[result], std::ssize(steps_) * planes);
 }
 
 /// Streams do, over rows of windows and of cells.

@@ -67,7 +67,7 @@ class AverageRowsKernel : private PoolCode {
   static constexpr int64_t kMostVectors = 14;
   /// A row of windows, and the rows of cells under it and none behind it.
   struct Step {
-    int64_t window = 0, first_row = 0;
+    int64_t first_row = 0;
     std::vector<std::vector<int64_t>> over;  ///< of each row, the windows over it, by how many steps back they are
     bool goes_on_as(const Step& next) const {
       return next.over == over && next.first_row == first_row + std::ssize(over);
@@ -75,7 +75,7 @@ class AverageRowsKernel : private PoolCode {
   };
   static std::vector<Step> steps_of(const AveragePlan& plan);
   void emit_planes(Body& front, Body& back);
-  void emit_step(Body& front, Body& back, const Step& step);
+  void emit_step(Body& front, Body& back, int64_t window);
   void emit_windows(Body& front, int64_t row);
   void spread(const RowSpread::Vector& vector, const Xbyak::Xmm& to);
   void emit_cells(Body& back, const std::vector<int64_t>& backs, int64_t row);
@@ -102,7 +102,7 @@ class AverageRowsKernel : private PoolCode {
   int rows_end() const { return static_cast<int>(order_.size() * spread_.vectors.size()); }
   int windows_at() const { return rows_end(); }
   int sum_at() const { return rows_end() + 1; }
-  HeldFolds::Place slots();
+  int orders_at() const { return rows_end() + 3; }
   size_t front_stream(size_t k) const { return k; }
   size_t back_stream(size_t k) const { return p_.front_in.size() + k; }
   size_t out_stream(size_t k) const { return back_stream(p_.back_in.size()) + k; }
@@ -111,7 +111,7 @@ class AverageRowsKernel : private PoolCode {
   const AveragePlan& plan_;
   const RowSpread& spread_;
   AverageRowsStores stores_;
-  std::vector<Step> steps_;
+  std::vector<Step> steps_;             // of each row of windows
   HeldFolds folds_;                     // of a call, which is a plane
   std::vector<RowSpread::Order> held_;  // in registers
   std::vector<int64_t> lines_of_step_;  // of each result, where they are staged

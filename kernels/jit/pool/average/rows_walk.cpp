@@ -17,7 +17,6 @@ constexpr int64_t kCallBytes = 8 << 10;         ///< of a result, which is stage
 constexpr int64_t kMostStagedBytes = 16 << 10;  ///< of a plane: two stay in the nearest cache
 
 int64_t planes_of_image(const PoolPlan& p) { return p.g.channels * p.g.src[0]; }
-int64_t planes_of(const PoolPlan& p) { return p.g.batch * planes_of_image(p); }
 
 std::optional<int64_t> planes_apart(const PoolPlan& p, const PoolOperand& o) {
   return o.planes_apart(p.g, /*inside_image=*/true);
@@ -60,7 +59,7 @@ bool AverageRowsPool::fits(const Problem& problem, const Target& target) {
       !std::ranges::all_of(p.out, [&](const PoolOperand& o) { return walks(o) && (o.x != 0 || o.fold != Fold::none); }))
     return false;
   // Sums have one order, so what makes them is not chosen by the number of threads.
-  if (planes_of(p) < kLeastPlanes || (exceeds_cache(problem) && !StagedPlanes::fit(p, kMostStagedBytes))) return false;
+  if (p.planes() < kLeastPlanes || (exceeds_cache(problem) && !StagedPlanes::fit(p, kMostStagedBytes))) return false;
   return RowSpread::of(p).has_value();
 }
 
@@ -77,11 +76,10 @@ AverageRowsPool::AverageRowsPool(const Problem& problem, const Target& target)
   int64_t longest = 0;
   for (const PoolOperand& o : p_.out) longest = std::max(longest, StagedPlanes::plane_bytes(p_, o));
   // What is folded of a plane is one number.
-  const int64_t most =
-      p_.has_folds() ? 1 : std::min(planes_of_image(p_), planes_of(p_) / (kPlanesPerThread * threads_));
+  const int64_t most = p_.has_folds() ? 1 : std::min(planes_of_image(p_), p_.planes() / (kPlanesPerThread * threads_));
   planes_ = std::clamp<int64_t>(kCallBytes / longest, 1, std::max<int64_t>(1, most));
   if (is_staged_) staged_ = {p_, planes_, /*behind=*/kCacheLine, threads_};
-  folds_ = {problem, p_, target, planes_of(p_), staged_.bytes()};
+  folds_ = {problem, p_, target, p_.planes(), staged_.bytes()};
   if (p_.same_along_rows && p_.same_along_x) return;
   for (int64_t y = 0; y < p_.g.dst[1]; ++y) {
     for (int64_t x = 0; x < p_.g.dst[2]; ++x) weights_.push_back(p_.weight_at(y, x));

@@ -20,8 +20,6 @@ constexpr int64_t kPlanesPerThread = 4, kLeastPlanes = 16;
 constexpr size_t kMostStreams = 64;
 constexpr int64_t kMostStagedBytes = 64 << 10;  ///< of a plane
 
-int64_t planes_of(const PoolPlan& p) { return p.g.batch * p.g.channels * p.g.src[0]; }
-
 }  // namespace
 
 /// Whether the kernel can do it, however narrow rows are.
@@ -44,7 +42,7 @@ bool PlanePeriodPool::fits(const Problem& problem, const Target& target, const A
   const PoolPlan p(problem, assumed);
   // Sums have one order, so what makes them is not chosen by the number of threads.
   const int64_t least = p.has_folds() ? kLeastPlanes : kPlanesPerThread * target.threads;
-  return p.g.dst[2] >= kLeastWidth && planes_of(p) >= least && is_possible(p, problem, target.isa);
+  return p.g.dst[2] >= kLeastWidth && p.planes() >= least && is_possible(p, problem, target.isa);
 }
 
 bool PlanePeriodPool::fits_side_by_side(const Problem& problem, const Target& target) {
@@ -59,7 +57,7 @@ int PlanePeriodPool::side_by_side(const PoolPlan& p, const Problem& problem, con
   const auto near = [&](const PoolOperand& o) {
     return std::abs(o.planes_apart(p.g).value_or(0)) * planes < INT32_MAX / 4;
   };
-  const bool fit = planes_of(p) >= planes * kPlanesPerThread * target.threads && std::ranges::all_of(p.in, near) &&
+  const bool fit = p.planes() >= planes * kPlanesPerThread * target.threads && std::ranges::all_of(p.in, near) &&
                    std::ranges::all_of(p.out, near);
   return fit ? planes : 1;
 }
@@ -85,10 +83,10 @@ PlanePeriodPool::PlanePeriodPool(const Problem& problem, const Target& target, c
     stores.is_staged = is_staged_ = true;
     staged_ = {p_, side_by_side_, 0, threads_};
   }
-  folds_ = PoolFolds(problem, p_, target, planes_of(p_), kept_.bytes() + staged_.bytes());
+  folds_ = PoolFolds(problem, p_, target, p_.planes(), kept_.bytes() + staged_.bytes());
   kernel_ = kernel(stores);
   stores.side_by_side = 1;
-  if (planes_of(p_) % side_by_side_ != 0) single_ = kernel(stores);
+  if (p_.planes() % side_by_side_ != 0) single_ = kernel(stores);
 }
 
 bool PlanePeriodPool::from_indices(const RunArgs& args) const {
@@ -108,7 +106,7 @@ PlanePeriodPool::Work PlanePeriodPool::work(const RunArgs& args, int number) con
 /// Units are some planes side by side, or one of those that are left.
 void PlanePeriodPool::run_all(const RunArgs& args, std::atomic<int64_t>* found) const {
   const PlanePeriodKernel& kernel = streaming_ && outputs_aligned(args) ? *streaming_ : *kernel_;
-  const int64_t whole = planes_of(p_) / side_by_side_, left = planes_of(p_) % side_by_side_;
+  const int64_t whole = p_.planes() / side_by_side_, left = p_.planes() % side_by_side_;
   const auto part = [&](int64_t begin, int64_t end, int number) {
     const PoolFolds::Part folds(folds_, args, number);
     Work mine = work(args, number);

@@ -94,7 +94,6 @@ void PlanePeriodKernel::add_streams() {
 /// A row of windows is searched before the cells of the row above are stored: cells read neighbouring windows, which is
 /// possible when they have left the processor's queue of stores, and those of cells leave it at the speed of memory.
 void PlanePeriodKernel::emit_planes(Body& front, Body& back) {
-  const int64_t steps = periods_of(p_, 1) + 1;
   folds_.emit_start();
   prepare_words();
   if (planes_ > 1 && !in_words_ && p_.g.src[2] < lanes()) hold_mask(static_cast<int>(p_.g.src[2]));
@@ -102,9 +101,9 @@ void PlanePeriodKernel::emit_planes(Body& front, Body& back) {
     mov(rax, ptr[rdi + offsetof(PlanePeriodCall, counts)]);
     vmovups(counts(), ptr[rax]);
   }
-  for (int64_t i = 0, end = 0; i < steps; i = end) {
+  for (int64_t i = 0, end = 0; i < steps(); i = end) {
     const Step step = step_of(i);
-    for (end = i + 1; end < steps && step_of(end) == step;) ++end;
+    for (end = i + 1; end < steps() && step_of(end) == step;) ++end;
     Xbyak::Label next;
     mov(r8, end - i);
     align(16);
@@ -118,7 +117,7 @@ void PlanePeriodKernel::emit_planes(Body& front, Body& back) {
     dec(r8);
     jnz(next, T_NEAR);
   }
-  folds_.emit_end(1, slots());
+  folds_.emit_end(1, folds_at(out_stream(0)));
   if (!from_indices()) return;
   mov(rax, ptr[rdi + offsetof(PlanePeriodCall, counts)]);
   vmovups(ptr[rax], counts());
@@ -130,14 +129,12 @@ void PlanePeriodKernel::emit_lines() {
     if (p_.out[k].fold == Fold::none) send_lines(lines_stream(k), lines_of_step(p_.out[k]));
 }
 
-/// So that all but a few leave in a call.
 int64_t PlanePeriodKernel::lines_of_step(const PoolOperand& o) const {
-  return planes_ * result_apart(o) / kCacheLine / (periods_of(p_, 1) + 1) + 1;
+  return PoolCode::lines_of_step(planes_ * result_apart(o), steps());
 }
 
 int64_t PlanePeriodKernel::lines_sent(const PoolOperand& o, int64_t lines) const {
-  const int64_t each = lines_of_step(o);
-  return std::min(lines / each, periods_of(p_, 1) + 1) * each;
+  return PoolCode::lines_sent(lines, lines_of_step(o), steps());
 }
 
 PlanePeriodKernel::Step PlanePeriodKernel::step_of(int64_t i) const {
@@ -146,13 +143,6 @@ PlanePeriodKernel::Step PlanePeriodKernel::step_of(int64_t i) const {
   if (i > 0) step.cells = period_part(p_, 1, i - 1);
   step.shares = i > 0;
   return step;
-}
-
-HeldFolds::Place PlanePeriodKernel::slots() {
-  return [this](size_t k, int) {
-    mov(rdx, slot(out_stream(k)));
-    return Xbyak::RegExp(rdx);
-  };
 }
 
 /// Stream `first` + i becomes what `first` + i + by was, modulo `count`: rows that nothing needs any more are the next
@@ -431,7 +421,8 @@ void PlanePeriodKernel::emit_vector(Body& back, int sums, int64_t row, const Pla
   };
   hooks.store = [&](Xmm value, const Lane& lane) {
     const PoolOperand& o = p_.out[static_cast<size_t>(lane.imm)];
-    if (o.fold != Fold::none) return folds_.emit_fold(static_cast<size_t>(lane.imm), 0, value, count, slots());
+    if (o.fold != Fold::none)
+      return folds_.emit_fold(static_cast<size_t>(lane.imm), 0, value, count, folds_at(out_stream(0)));
     mov(rdx, slot(out_stream(static_cast<size_t>(lane.imm))));
     store(value, o.dtype, lane.flag, cell_at(o, row, part.cell + first, part.plane * result_apart(o)), count,
           streaming_);

@@ -69,7 +69,7 @@ class PlanePeriodKernel : private PoolCode {
   };
   Step step_of(int64_t i) const;
   void emit_planes(Body& front, Body& back);
-  HeldFolds::Place slots();
+  int64_t steps() const { return periods_of(p_, 1) + 1; }
   void emit_lines();
   int64_t lines_of_step(const PoolOperand& o) const;
   void rotate(size_t first, int64_t count, int64_t by);
