@@ -31,6 +31,9 @@ struct engine_options {
 };
 
 /// The CPU with an allocator. A cheap copy; the allocator's functions must outlive what was compiled for the engine.
+/// Memory for temporaries comes from an allocator of the caller's in every execution without a scratchpad. What the
+/// standard one gave for that is kept for later executions on any engine that has it, as much as was in use at once;
+/// forget_engine(0) gives back what is not.
 class engine {
  public:
   /// With the standard allocator.
@@ -60,7 +63,8 @@ Status set_constant_cache_capacity(EngineKind kind, size_t megabytes);
 size_t constant_cache_capacity(EngineKind kind);
 
 /// Drops what the compiled-partition cache holds for engines of this identity. For callers whose allocator ends; what
-/// is still in use lives on with its handles. Thread-safe.
+/// is still in use lives on with its handles. 0: and the memory that engines with the standard allocator keep for
+/// temporaries. Thread-safe.
 void forget_engine(uint64_t identity);
 
 /// An order of execution with its number of threads. Execution is synchronous; use one stream for each calling thread.

@@ -13,6 +13,7 @@
 #include "src/base/hash.hpp"
 #include "src/base/threads.hpp"
 #include "src/compile/compile.hpp"
+#include "src/run/arena.hpp"
 
 namespace partita {
 namespace {
@@ -217,7 +218,10 @@ Result<Compiled> compile(const Partition& partition, const Given& given, int thr
   return cache().get(partition, given, options, on.identity(), hit);
 }
 
-void forget_engine(uint64_t identity) { cache().forget_engine(identity); }
+void forget_engine(uint64_t identity) {
+  cache().forget_engine(identity);
+  if (identity == 0) ArenaPool::standard().release();
+}
 
 void set_cache_capacity(size_t executables) { cache().set_capacity(executables); }
 size_t cache_capacity() { return cache().capacity(); }

@@ -9,30 +9,11 @@
 #include "src/base/check.hpp"
 #include "src/base/text.hpp"
 #include "src/base/threads.hpp"
+#include "src/run/arena.hpp"
 #include "src/run/executable.hpp"
 
 namespace partita {
 namespace {
-
-/// Kernels store whole vectors into it.
-constexpr size_t kArenaAlignment = 64;
-
-/// Memory from an allocator for the time of one execution.
-class Arena {
- public:
-  Arena(const allocator& memory, size_t bytes)
-      : memory_(memory), data_(bytes ? memory.allocate(bytes, kArenaAlignment) : nullptr) {}
-  ~Arena() {
-    if (data_) memory_.deallocate(data_);
-  }
-  Arena(const Arena&) = delete;
-  Arena& operator=(const Arena&) = delete;
-  void* data() const { return data_; }
-
- private:
-  const allocator& memory_;
-  void* data_;
-};
 
 /// The tensor of a port: mostly the one at the port's own place.
 const tensor* find(std::span<const tensor> given, uint64_t id, size_t place) {
@@ -130,7 +111,7 @@ Status run_with(const Executable& e, const stream& on, std::span<Input> inputs, 
                 void* scratchpad) {
   const Program& p = e.program;
   if (reinterpret_cast<uintptr_t>(scratchpad) % kArenaAlignment != 0) scratchpad = nullptr;
-  const Arena own(on.on().memory(), scratchpad ? 0 : p.arena_bytes);
+  const Arena own(on.on(), scratchpad ? 0 : p.arena_bytes);
   auto* arena = static_cast<std::byte*>(scratchpad ? scratchpad : own.data());
   if (arena == nullptr && p.arena_bytes > 0)
     return fail(Code::out_of_memory, str("the allocator gave no ", p.arena_bytes, " bytes for temporaries"));

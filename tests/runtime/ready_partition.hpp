@@ -32,6 +32,7 @@ class ReadyPartition {
   }
 
   Status execute() const { return compiled_.execute(stream_, in_, out_, scratchpad_); }
+  Status execute_without_scratchpad() const { return compiled_.execute(stream_, in_, out_); }
   const compiled_partition& compiled() const { return compiled_; }
 
   /// True where every step is computed by code of our own, generated or interpreted.

@@ -7,26 +7,10 @@
 #include "src/compat/onnxruntime/custom_op.hpp"
 #include "src/compat/onnxruntime/graph_program.hpp"
 #include "src/compat/onnxruntime/pool_gradient.hpp"
+#include "src/run/arena.hpp"
 
 namespace partita::compat::onnxruntime {
 namespace {
-
-/// Memory for the time of one call.
-class Workspace {
- public:
-  explicit Workspace(size_t bytes)
-      : memory_(allocator::standard()), data_(bytes ? memory_.allocate(bytes, 64) : nullptr) {}
-  ~Workspace() {
-    if (data_) memory_.deallocate(data_);
-  }
-  Workspace(const Workspace&) = delete;
-  Workspace& operator=(const Workspace&) = delete;
-  void* data() const { return data_; }
-
- private:
-  allocator memory_;
-  void* data_;
-};
 
 class PoolGradientKernel : public NodeKernel {
  public:
@@ -108,7 +92,7 @@ class GraphKernel : public NodeKernel {
       PT_ASSIGN(void* const data, output(context, i, plan->outputs()[i].dims));
       out.push_back(data);
     }
-    const Workspace workspace(plan->workspace_bytes());
+    const Arena workspace(plan->workspace_bytes());
     if (!workspace.data() && plan->workspace_bytes() > 0)
       return fail(Code::out_of_memory, str("there are no ", plan->workspace_bytes(), " bytes for values in between"));
     return plan->execute(in, out, workspace.data());
