@@ -4,6 +4,7 @@
 #include <algorithm>
 
 namespace partita {
+
 /// The smallest block that suffices. Where none does, the largest one makes room for a new one.
 ArenaPool::Block ArenaPool::take(size_t bytes) {
   Block too_small;
@@ -44,6 +45,7 @@ void ArenaPool::release() {
   {
     const std::lock_guard lock(mutex_);
     blocks = kept_;
+    blocks_ -= kept_.size();
     kept_.clear();
   }
   for (const Block& block : blocks) memory_.deallocate(block.data);
