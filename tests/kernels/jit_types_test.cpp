@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "src/base/dtype.hpp"
 #include "src/base/text.hpp"
+#include "tests/support/kernel_run.hpp"
 #include "tests/support/random_problem.hpp"
 
 namespace partita::test {
@@ -93,6 +95,35 @@ TEST(jit_types, loads_every_pattern) {
       load_floats(patterns.data(), type, 0, count, expected.data());
       for (size_t i = 0; i < got.size(); ++i)
         ASSERT_TRUE(same(got[i], expected[i]) || both_nan(got[i], expected[i])) << "pattern " << i;
+    }
+}
+
+/// Nothing is converted, so that NaN of every kind stay.
+TEST(jit_types, copies_of_whole_words_keep_every_bit) {
+  for (const Kernel* row : generated_rows())
+    for (Dtype type : kNarrow) {
+      SCOPED_TRACE(str(row->name, " ", name_of(type)));
+      const int64_t each = element_bytes(type), count = int64_t{1} << bits_of(type);
+      std::vector<std::byte> in(static_cast<size_t>(count * each)), out(in.size());
+      for (int64_t i = 0; i < count; ++i) std::memcpy(in.data() + i * each, &i, static_cast<size_t>(each));
+      run_row(*row, copy_problem(type, type, count), in.data(), out.data());
+      EXPECT_EQ(in, out);
+
+      // Rows of 4 and of 12 elements whose order changes, and which lie apart.
+      for (int64_t length : {4, 12}) {
+        Problem p = copy_problem(type, type, 1);
+        p.in[0] = {.dtype = type, .dims = {2, 3, length}, .strides = {16, 32, 1}, .offset = 4};
+        p.out[0] = {.dtype = type, .dims = {2, 3, length}, .strides = {3 * length, length, 1}, .offset = 0};
+        GuardedMemory from(static_cast<size_t>((4 + 16 + 64 + length) * each), 0),
+            to(static_cast<size_t>(6 * length * each), 0xee);
+        for (size_t i = 0; i < from.size(); ++i) from.data()[i] = static_cast<std::byte>(0xf0 + i * 7 % 16);
+        run_row(*row, p, from.data(), to.data());
+        for (int64_t i = 0; i < 6; ++i)
+          EXPECT_EQ(std::memcmp(to.data() + i * length * each, from.data() + (4 + i / 3 * 16 + i % 3 * 32) * each,
+                                static_cast<size_t>(length * each)),
+                    0)
+              << "row " << i << " of " << length;
+      }
     }
 }
 

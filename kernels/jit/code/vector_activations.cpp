@@ -40,8 +40,8 @@ constexpr float kNarrowSlopeTail[] = {0.489661276f, -0.12905395f, 0.0447079577f,
 /// That root as a sum: the first has so few bits that its distance from t is exact for t in [0.5, 2.75].
 constexpr float kRoot = 0x1.80ead0p-1f, kRootRest = 4.7490195e-08f;
 
-/// 2 sqrt(2 / pi) and that times 0.044715, each as a sum of two numbers.
-constexpr float kLinear = 0x1.988454p+0f, kLinearRest = -0x1.857936p-25f;
+/// 2 sqrt(2 / pi), also as a sum of a number of 21 bits and another one, and that times 0.044715, as a sum.
+constexpr float kLinear = 0x1.988454p+0f, kShortLinear = 0x1.98845p+0f, kLinearRest = 0x1.9ea1b2p-23f;
 constexpr float kCubic = 0x1.2444f2p-4f, kCubicRest = 0x1.49b16ap-29f;
 constexpr float kCubicSlope = 0x1.b6676cp-3f;
 
@@ -108,17 +108,15 @@ Exponential tanh_form(LaneBuilder& b, Value t) {
     const Value slope = b.fma(b.mul(t, t), b.constant(-kCubic), b.constant(-kLinear));
     return fine_exponential(b, at_least(b, exp_zero(b), b.mul(t, slope)));
   }
-  const Pair square = product(b, t, t);
-  const Value cubic = b.constant(kCubic), linear = b.constant(kLinear);
-  const Pair term = product(b, cubic, square.high);
-  const Value term_rest = b.fma(cubic, square.low, b.fma(b.constant(kCubicRest), square.high, term.low));
-  // Either of the two may be the larger.
-  const Value sum = b.add(linear, term.high), moved = b.sub(sum, linear);
-  const Value lost = b.add(b.sub(linear, b.sub(sum, moved)), b.sub(term.high, moved));
-  const Value sum_rest = b.add(b.add(lost, term_rest), b.constant(kLinearRest));
-  const Pair whole = product(b, t, sum);
-  const Value rest = b.fma(t, sum_rest, whole.low);
-  return fine_exponential(b, at_least(b, exp_zero(b), negated(b, whole.high)), negated(b, rest));
+  // The argument as a sum of two numbers. What of the slope's is lost is a number, because kShortLinear has so few bits
+  // that its distance from the slope, which is less than 16, is one.
+  const Value cubic = b.constant(-kCubic), linear = b.constant(-kShortLinear);
+  const Value square = b.mul(t, t), square_excess = b.fnma(t, t, square);
+  const Value slope = b.fma(cubic, square, linear), slope_lost = b.fma(cubic, square, b.sub(linear, slope));
+  const Value constants_rest = b.fma(square, b.constant(-kCubicRest), b.constant(-kLinearRest));
+  const Value slope_rest = b.fnma(cubic, square_excess, b.add(constants_rest, slope_lost));
+  const Value whole = b.mul(t, slope), whole_excess = b.fnma(t, slope, whole);
+  return fine_exponential(b, at_least(b, exp_zero(b), whole), b.sub(b.mul(t, slope_rest), whole_excess));
 }
 
 /// x times how far t is below the point -t where GELU's derivative is 0.

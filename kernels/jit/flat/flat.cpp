@@ -41,7 +41,7 @@ class FlatLoop {
   FlatLoop(const Problem& loop, const Target& target) {
     const bool large = exceeds_cache(loop);
     coordinates_ = reads_coordinates(loop.back);
-    const Problem whole = large || coordinates_ ? prepared(loop) : with_long_calls(prepared(loop));
+    const Problem rows = in_words(prepared(loop)), whole = large || coordinates_ ? rows : with_long_calls(rows);
     tables_ = RowTables::of(whole, target.isa);
     const Problem& p = tables_ ? tables_->loop() : whole;
     const Lanes lanes = expanded(p.back, p, target.isa);
@@ -108,12 +108,16 @@ class FlatLoop {
     const int axis = part.flat.last_axis();
     const int64_t run_length = coordinates_ ? 1 : extents[axis];
     parallel_for(elements(extents), part.flat.length * cost_, [&](int64_t begin, int64_t end) {
-      while (begin < end) {
-        const Dims at = coordinates(begin, extents);
+      for (Dims at = coordinates(begin, extents); begin < end;) {
         const int64_t left = extents[axis] - at[axis];
         const int64_t rows = std::min({run_length, left, end - begin});
         tables_ ? run_with_tables(kernel, part, args, at, rows) : run_rows(kernel, part, args, at, rows, nullptr);
         begin += rows;
+        at[axis] += rows;
+        for (int d = axis; d > 0 && at[d] == extents[d]; --d) {
+          at[d] = 0;
+          ++at[d - 1];
+        }
       }
       if (&kernel == part.streaming.get()) end_streaming();
     });

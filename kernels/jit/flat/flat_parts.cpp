@@ -166,6 +166,31 @@ Problem with_long_calls(Problem loop) {
   return loop;
 }
 
+bool only_copies(const Problem& loop) {
+  const auto& code = loop.back.code;
+  return code.size() == 2 && code[0].op == ExprOp::load && code[1].op == ExprOp::store &&
+         loop.in[0].dtype == loop.out[0].dtype;
+}
+
+Problem in_words(Problem loop) {
+  constexpr int64_t kBits = 32;
+  const int64_t bits = bits_of(loop.out[0].dtype), each = kBits / std::max<int64_t>(bits, 8);
+  const auto has_words = [&](const TensorDesc& desc) {
+    bool whole = desc.strides.back() == 1 && desc.dims.back() % each == 0 && desc.offset % each == 0;
+    for (int d = 0; d + 1 < desc.dims.size(); ++d) whole = whole && (desc.dims[d] == 1 || desc.strides[d] % each == 0);
+    return whole;
+  };
+  if (!only_copies(loop) || bits < 8 || bits >= kBits || !has_words(loop.in[0]) || !has_words(loop.out[0])) return loop;
+  for (auto* side : {&loop.in, &loop.out})
+    for (TensorDesc& desc : *side) {
+      desc.dtype = Dtype::f32;
+      desc.offset /= each;
+      desc.dims.back() /= each;
+      for (int d = 0; d + 1 < desc.dims.size(); ++d) desc.strides[d] /= each;
+    }
+  return loop;
+}
+
 const char* refuse_rows(const Problem& p) {
   if (p.in.size() > kMaxLoopOperands || p.out.size() > kMaxLoopOperands) return "too many operands";
   for (size_t k = 0; k < p.in.size(); ++k) {

@@ -48,6 +48,11 @@ Problem prepared(const Problem& loop);
 /// A prepared loop that reads no coordinates: where few rows follow each other and many lie along another axis, not too
 /// far apart for the caches, the two axes change places, for a call costs as much as some rows.
 Problem with_long_calls(Problem loop);
+/// Whether nothing is done but to copy the elements of a tensor as they are.
+bool only_copies(const Problem& loop);
+/// A prepared loop that copies smaller elements: as one that copies words of 32 bits, where rows consist of them, so
+/// that nothing is converted there and back.
+Problem in_words(Problem prepared);
 /// The prepared loop in rows of at most 2048 elements, so that threads can share a long axis, or 8192 where there are
 /// other axes to share; a shorter rest is a part of its own.
 std::vector<FlatPart> parts_of(const Problem& prepared);

@@ -83,12 +83,6 @@ struct TilePlace {
   size_t row_kind = 0, length_kind = 0;
 };
 
-bool only_copies(const Problem& p) {
-  const auto& code = p.back.code;
-  return code.size() == 2 && code[0].op == ExprOp::load && code[1].op == ExprOp::store &&
-         p.in[0].dtype == p.out[0].dtype;
-}
-
 class StridedLoop {
  public:
   StridedLoop(const Problem& loop, const Target& target) : problem_(tiled_space(loop)), target_(target) {
