@@ -3,6 +3,8 @@
 #include "passes/layout.hpp"
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 
 #include "kernels/pool_geometry.hpp"
 #include "src/base/axes.hpp"
@@ -29,6 +31,16 @@ bool is_channels_last(const Dims& dims, const Dims& strides) {
   if (dims.size() < kLeastRankOfImages || is_dense(dims, strides)) return false;
   const TensorDesc last = with_axis_moved({Dtype::undef, dims, strides, 0}, 1, dims.size() - 1);
   return is_dense(last.dims, last.strides);
+}
+
+/// Dense, with its axes in another order.
+bool is_permuted(const Dims& dims, const Dims& strides) {
+  std::array<int, kMaxRank> order{};
+  std::iota(order.begin(), order.begin() + dims.size(), 0);
+  std::stable_sort(order.begin(), order.begin() + dims.size(), [&](int a, int b) { return strides[a] > strides[b]; });
+  Dims axes;
+  for (int d = 0; d < dims.size(); ++d) axes.push_back(order[static_cast<size_t>(d)]);
+  return is_dense(permuted(dims, axes), permuted(strides, axes)) && !is_dense(dims, strides);
 }
 
 Dims channels_last_strides(Dims dims) {
@@ -103,6 +115,11 @@ Dims open_strides(const Subgraph& graph, const SubOp& op, size_t out, const Tens
   }
   if (is_convolution(def.step)) return channels_last(op.attrs) ? dense_strides(dims) : channels_last_strides(dims);
   if (!keeps_axes(def)) return dense_strides(dims);
+  // Rows of 4 bits in another order than those of what is made of them have no generated code.
+  if (op.kind == OpKind::Dequantize || op.kind == OpKind::DynamicDequantize) {
+    const logical_tensor& packed = graph.values[static_cast<size_t>(op.in[0])].desc;
+    if (is_permuted(packed.dims, packed.strides)) return packed.strides;
+  }
   for (int v : op.in) {
     const logical_tensor& from = graph.values[static_cast<size_t>(v)].desc;
     if (from.dims.size() == dims.size() && is_channels_last(from.dims, from.strides))

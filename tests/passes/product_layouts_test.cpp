@@ -10,16 +10,20 @@
 #include "src/base/text.hpp"
 #include "tests/support/compiled_run.hpp"
 #include "tests/support/graph_text.hpp"
+#include "tests/support/kernel_run.hpp"
 #include "tests/support/random_windows.hpp"
 
 namespace partita::test {
 namespace {
 
-void expect_reference(const std::string& text, uint64_t seed, const std::map<uint64_t, Dims>& result_strides = {}) {
+/// `steps`, if any, is set to the steps.
+void expect_reference(const std::string& text, uint64_t seed, const std::map<uint64_t, Dims>& strides = {},
+                      std::string* steps = nullptr) {
   SCOPED_TRACE(str("seed ", seed, ": ", text));
-  const CompiledGraph g = compiled_graph(text, 1 + static_cast<int>(seed % 2), seed, {}, result_strides);
+  const CompiledGraph g = compiled_graph(text, 1 + static_cast<int>(seed % 2), seed, {}, strides);
   ASSERT_TRUE(g.executable);
   EXPECT_EQ(g.difference(g.run()), "") << g.steps();
+  if (steps) *steps = g.steps();
 }
 
 /// Without gaps, the axes from the outermost one to the innermost in `order`.
@@ -187,6 +191,30 @@ TEST(product_layouts, matrices_that_are_copied_before) {
                          b ? sums : columns, "]) {transpose_a=", a ? "true" : "false", ", transpose_b=",
                          b ? "true" : "false", "}; %3: ", dtype, "[", stack, rows, ",", columns, "] = ReLU(%2)"),
                      seed);
+    if (HasFailure()) return;
+  }
+}
+
+/// Keys whose columns lie one after the other: what is made of them lies so, too, and nothing is transposed.
+TEST(product_layouts, dequantized_matrices_lie_as_their_sources) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    const int64_t batch = random.whole(1, 3), heads = random.whole(1, 3), rows = random.whole(1, 5);
+    const int64_t group = random.pick<int64_t>({2, 4, 8, 32}), groups = random.whole(1, 4),
+                  columns = random.whole(2, 9);
+    const Dims keys{batch, heads, groups * group, columns};
+    const std::string scales = str("[1,", heads, ",", groups, ",", columns, "]");
+    const char* type = random.pick<const char*>({"s4", "u4", "s8"});
+    const std::string text =
+        str("%10: f16", list_of(keys), " = DynamicDequantize(%0: ", type, list_of(keys), ", %1: f16", scales,
+            ", %2: ", type, scales, ") {axis=2, qtype=per_group, group_shape=[", batch, ",1,", group, ",1]}; %11: f16[",
+            batch, ",", heads, ",", rows, ",", columns, "] = MatMul(%3: f16[", batch, ",", heads, ",", rows, ",",
+            groups * group, "], %10)");
+    std::string steps;
+    expect_reference(text, seed, {{0, strides_in_order(keys, {0, 1, 3, 2})}}, &steps);
+    if (generates_code()) {
+      EXPECT_EQ(steps.find("transpose"), std::string::npos) << text << "\n" << steps;
+    }
     if (HasFailure()) return;
   }
 }

@@ -13,11 +13,17 @@
 namespace partita::test {
 
 CompiledGraph compiled_graph(std::string_view text, int threads, uint64_t seed, const std::vector<uint64_t>& constants,
-                             const std::map<uint64_t, Dims>& result_strides) {
+                             const std::map<uint64_t, Dims>& strides) {
+  const auto lay = [&](logical_tensor& t) {
+    if (const auto own = strides.find(t.id); own != strides.end())
+      t = logical_tensor(t.id, t.dtype, Dims(t.dims), own->second);
+  };
   std::vector<op> ops = ops_of(text);
   for (op& o : ops)
-    for (logical_tensor& t : o.inputs)
+    for (logical_tensor& t : o.inputs) {
+      lay(t);
       if (std::count(constants.begin(), constants.end(), t.id)) t.property = Property::constant;
+    }
   graph g;
   for (const op& o : ops) {
     const Status status = g.add_op(o);
@@ -27,9 +33,7 @@ CompiledGraph compiled_graph(std::string_view text, int threads, uint64_t seed, 
   EXPECT_TRUE(status.ok()) << status.text();
   CompiledGraph made{one_partition(g), {}, input_data(g, seed), nullptr};
   made.ports = ports_of(made.partition);
-  for (logical_tensor& t : made.ports.outputs)
-    if (const auto strides = result_strides.find(t.id); strides != result_strides.end())
-      t = logical_tensor(t.id, t.dtype, Dims(t.dims), strides->second);
+  std::ranges::for_each(made.ports.outputs, lay);
   auto compiled = compile_uncached(made.partition, made.ports.given(), {.threads = threads});
   EXPECT_TRUE(compiled.ok()) << compiled.status().text();
   if (compiled.ok()) made.executable = compiled->executable;

@@ -26,10 +26,9 @@ struct CompiledGraph {
   std::string steps() const;
 };
 
-/// Fails the test where the text's graph cannot be compiled for `threads` threads. `result_strides`: of results that
-/// are not to lie row-major.
+/// Fails the test where the text's graph cannot be compiled for `threads` threads. `strides`: of inputs and results
+/// that are not to lie row-major.
 CompiledGraph compiled_graph(std::string_view text, int threads, uint64_t seed = 1,
-                             const std::vector<uint64_t>& constants = {},
-                             const std::map<uint64_t, Dims>& result_strides = {});
+                             const std::vector<uint64_t>& constants = {}, const std::map<uint64_t, Dims>& strides = {});
 
 }  // namespace partita::test
