@@ -37,8 +37,9 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
       : Xbyak::CodeGenerator(kInitialBytes, Xbyak::AutoGrow, static_cast<CodeMemory*>(this)),
         wide_(isa == Isa::avx512),
         converts_bf16_(wide_ && converts_to_bf16()) {}
-  /// Denormals of bf16 survive stores, too; the instruction that converts makes zeros of them.
-  void keep_denormals() { converts_bf16_ = false; }
+  /// Denormals of bf16 survive stores, too; the instruction that converts makes zeros of them, so vectors that have
+  /// some take longer.
+  void keep_denormals() { keeps_denormals_ = true; }
 
   bool wide() const { return wide_; }
   Isa isa() const { return wide_ ? Isa::avx512 : Isa::avx2; }
@@ -167,6 +168,8 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   void widen_f8(Xbyak::Xmm v, Dtype dtype);
   void narrow_f8(Xbyak::Xmm v, Dtype dtype);
   void round_to_bf16(Xbyak::Xmm v);
+  void to_bf16(Xbyak::Xmm dst, Xbyak::Xmm value);
+  void jump_where_denormal(std::initializer_list<Xbyak::Xmm> values, Xbyak::Label& to);
   void store_halves(Xbyak::Xmm packed, const Xbyak::RegExp& address, int count, bool streaming);
   bool in_pieces(int bytes, bool streaming) const {
     return streaming && stream_piece_ > 0 && bytes % stream_piece_ == 0;
@@ -190,9 +193,10 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   Xbyak::Xmm low(Xbyak::Xmm v) const { return Xbyak::Xmm(v.getIdx()); }
 
   bool wide_;
-  int stream_piece_ = 0;                       // 0: whole vectors
-  int held_mask_ = 0;                          // elements
-  bool converts_bf16_;                         // AVX512_BF16
+  int stream_piece_ = 0;  // 0: whole vectors
+  int held_mask_ = 0;     // elements
+  bool converts_bf16_;    // AVX512_BF16
+  bool keeps_denormals_ = false;
   std::map<int32_t, Xbyak::Label> constants_;  // one lane each
   std::map<int32_t, Xbyak::Label> vectors_;    // AVX2 has no operands that repeat a lane
   std::map<std::vector<int32_t>, Xbyak::Label> patterns_;

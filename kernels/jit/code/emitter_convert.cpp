@@ -58,7 +58,7 @@ void Emitter::cast(Xmm dst, Xmm a, Dtype dtype) {
     case Dtype::f32:
     case Dtype::f64: return;
     case Dtype::bf16:
-      if (converts_bf16_) {
+      if (converts_bf16_ && !keeps_denormals_) {
         vcvtneps2bf16(half(dst), dst);
         vpmovzxwd(dst, half(dst));
         return vpslld(dst, dst, 16);

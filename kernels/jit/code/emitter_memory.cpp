@@ -297,8 +297,21 @@ void Emitter::to_halves(Xmm dst, Xmm value, Dtype dtype, bool integer) {
   const Xmm v = scratch(2), from = integer ? v : value;
   if (integer) vcvtdq2ps(v, value);
   if (dtype == Dtype::f16) return vcvtps2ph(half(dst), from, 0);
-  if (converts_bf16_) return vcvtneps2bf16(half(dst), from);
-  if (!integer) vmovaps(v, value);
+  if (!converts_bf16_) return to_bf16(dst, from);
+  Xbyak::Label exact, done;
+  if (keeps_denormals_) jump_where_denormal({from}, exact);
+  vcvtneps2bf16(half(dst), from);
+  if (!keeps_denormals_) return;
+  jmp(done, T_NEAR);
+  L(exact);
+  to_bf16(dst, from);
+  L(done);
+}
+
+/// Without the instruction for it. Uses scratch 0 to 2.
+void Emitter::to_bf16(Xmm dst, Xmm value) {
+  const Xmm v = scratch(2);
+  if (value != v) vmovaps(v, value);
   round_to_bf16(v);
   vpsrld(v, v, 16);
   if (wide_) return vpmovdw(half(dst), v);
@@ -306,12 +319,34 @@ void Emitter::to_halves(Xmm dst, Xmm value, Dtype dtype, bool integer) {
   vpackusdw(low(dst), low(v), low(scratch(0)));
 }
 
+/// Uses k2 and flags.
+void Emitter::jump_where_denormal(std::initializer_list<Xmm> values, Xbyak::Label& to) {
+  constexpr uint8_t kDenormal = 0x20;
+  for (const Xmm& v : values) {
+    vfpclassps(k2, v, kDenormal);
+    kortestw(k2, k2);
+    jnz(to, T_NEAR);
+  }
+}
+
 /// Uses all scratch.
 void Emitter::pack(Xmm dst, Xmm a, Xmm b, Dtype dtype) {
-  if (dtype == Dtype::bf16 && converts_bf16_) return vcvtne2ps2bf16(dst, b, a);
-  to_halves(scratch(3), b, dtype, false);
-  to_halves(scratch(2), a, dtype, false);
+  const bool converts = dtype == Dtype::bf16 && converts_bf16_, is_checked = converts && keeps_denormals_;
+  Xbyak::Label exact, done;
+  if (is_checked) jump_where_denormal({a, b}, exact);
+  if (converts) vcvtne2ps2bf16(dst, b, a);
+  if (converts && !is_checked) return;
+  if (is_checked) {
+    jmp(done, T_NEAR);
+    L(exact);
+  }
+  const auto halves = [&](Xmm to, Xmm value) {
+    dtype == Dtype::f16 ? vcvtps2ph(half(to), value, 0) : to_bf16(to, value);
+  };
+  halves(scratch(3), b);
+  halves(scratch(2), a);
   vinserti64x4(Xbyak::Zmm(dst.getIdx()), Xbyak::Zmm(scratch(2).getIdx()), half(scratch(3)), 1);
+  L(done);
 }
 
 /// Stores the low `bytes` bytes of each lane.
