@@ -3,8 +3,6 @@
 #include "passes/layout.hpp"
 
 #include <algorithm>
-#include <array>
-#include <numeric>
 
 #include "kernels/pool_geometry.hpp"
 #include "src/base/axes.hpp"
@@ -35,11 +33,7 @@ bool is_channels_last(const Dims& dims, const Dims& strides) {
 
 /// Dense, with its axes in another order.
 bool is_permuted(const Dims& dims, const Dims& strides) {
-  std::array<int, kMaxRank> order{};
-  std::iota(order.begin(), order.begin() + dims.size(), 0);
-  std::stable_sort(order.begin(), order.begin() + dims.size(), [&](int a, int b) { return strides[a] > strides[b]; });
-  Dims axes;
-  for (int d = 0; d < dims.size(); ++d) axes.push_back(order[static_cast<size_t>(d)]);
+  const Dims axes = axes_in_memory_order(strides);
   return is_dense(permuted(dims, axes), permuted(strides, axes)) && !is_dense(dims, strides);
 }
 

@@ -179,7 +179,7 @@ std::vector<Descs> wishes(const Roles& roles, const Descs& have) {
   const TensorDesc narrow = channel_last_where_the_same(compact(roles.narrow), roles.weights);
   const Descs stay{desc_of(wide), desc_of(narrow), any_layout(have.weights)}, free = free_descs(have);
   std::vector<Descs> list = {stay};
-  if (axes_in_memory_order(wide) != axes_in_memory_order(narrow)) {
+  if (axes_in_memory_order(wide.strides) != axes_in_memory_order(narrow.strides)) {
     list.push_back({stay.wide, free.narrow, stay.weights});
     list.push_back({free.wide, stay.narrow, stay.weights});
     if (elements(wide.dims) < elements(narrow.dims)) std::swap(list[1], list[2]);
@@ -240,7 +240,7 @@ ScaleAxis scale_axis(const Problem& problem, const Product& product, bool transp
 
 /// The layout that operands of post-operations follow. No primitive has a result whose batch is not its outermost axis.
 TensorDesc batch_outermost(const TensorDesc& dst) {
-  return dst.dims[0] == 1 || axes_in_memory_order(dst).front() == 0 ? dst : dense(dst);
+  return dst.dims[0] == 1 || axes_in_memory_order(dst.strides)[0] == 0 ? dst : dense(dst);
 }
 
 /// Convolution and ConvTranspose forward: the primitive with what stands around it.

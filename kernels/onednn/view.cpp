@@ -3,10 +3,10 @@
 #include "kernels/onednn/view.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "src/base/axes.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/shape.hpp"
 
 namespace partita::onednn {
 namespace {
@@ -120,18 +120,11 @@ TensorDesc dense(TensorDesc tensor) {
   return tensor;
 }
 
-std::vector<int> axes_in_memory_order(const TensorDesc& tensor) {
-  std::vector<int> order(static_cast<size_t>(tensor.dims.size()));
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return tensor.strides[a] > tensor.strides[b]; });
-  return order;
-}
-
 const char* refuse_mixed_orders(const Problem& problem) {
   const TensorDesc& model = problem.in[0];
-  const std::vector<int> order = axes_in_memory_order(model);
+  const Dims order = axes_in_memory_order(model.strides);
   const auto fits = [&](const TensorDesc& tensor) {
-    return tensor.dims.size() != model.dims.size() || axes_in_memory_order(tensor) == order;
+    return tensor.dims.size() != model.dims.size() || axes_in_memory_order(tensor.strides) == order;
   };
   const bool all_fit = std::all_of(problem.in.begin(), problem.in.end(), fits) &&
                        std::all_of(problem.out.begin(), problem.out.end(), fits);
@@ -139,11 +132,12 @@ const char* refuse_mixed_orders(const Problem& problem) {
 }
 
 TensorDesc compact_like(const TensorDesc& model, TensorDesc tensor) {
-  const std::vector<int> order = axes_in_memory_order(model);
+  const Dims order = axes_in_memory_order(model.strides);
   int64_t stride = 1;
-  for (auto axis = order.rbegin(); axis != order.rend(); ++axis) {
-    tensor.strides[*axis] = stride;
-    stride *= std::max<int64_t>(tensor.dims[*axis], 1);
+  for (int place = order.size() - 1; place >= 0; --place) {
+    const auto axis = static_cast<int>(order[place]);
+    tensor.strides[axis] = stride;
+    stride *= std::max<int64_t>(tensor.dims[axis], 1);
   }
   tensor.offset = 0;
   return tensor;

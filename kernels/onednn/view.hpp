@@ -30,8 +30,6 @@ TensorDesc with_unit_axis(TensorDesc tensor, int at);
 TensorDesc dense(TensorDesc tensor);
 /// Drops gaps and offset, keeps the order of the axes in memory.
 TensorDesc compact(TensorDesc tensor);
-/// Axes from the widest stride to the narrowest.
-std::vector<int> axes_in_memory_order(const TensorDesc& tensor);
 /// Declines a problem whose tensors of the rank of the first input lie in different order in memory: many of oneDNN's
 /// kernels take one order for granted without asking.
 const char* refuse_mixed_orders(const Problem& problem);

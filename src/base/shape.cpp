@@ -3,6 +3,7 @@
 #include "src/base/shape.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include "src/base/check.hpp"
 
@@ -78,6 +79,13 @@ Dims permuted(const Dims& a, const Dims& order) {
   Dims out(order.size(), 0);
   for (int i = 0; i < order.size(); ++i) out[i] = a[static_cast<int>(order[i])];
   return out;
+}
+
+Dims axes_in_memory_order(const Dims& strides) {
+  Dims axes;
+  for (int axis = 0; axis < strides.size(); ++axis) axes.push_back(axis);
+  std::ranges::stable_sort(axes, std::greater(), [&](int64_t axis) { return strides[static_cast<int>(axis)]; });
+  return axes;
 }
 
 std::optional<int> normal_axis(int64_t axis, int rank) {

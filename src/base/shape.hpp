@@ -21,6 +21,8 @@ int64_t span_of(const Dims& dims, const Dims& strides);
 std::optional<Dims> broadcast(const Dims& a, const Dims& b);
 /// `a[order[0]], a[order[1]], ..`
 Dims permuted(const Dims& a, const Dims& order);
+/// Axes from the largest stride to the smallest; those with the same one in their own order.
+Dims axes_in_memory_order(const Dims& strides);
 /// Takes the entry at `from` out and puts it back so that it is the one at `to`.
 void move_axis(Dims& list, int from, int to);
 /// Coordinates of item `index` of the box `dims`, row-major.

@@ -3,9 +3,9 @@
 #include "src/io/graph_links.hpp"
 
 #include <algorithm>
-#include <array>
-#include <numeric>
 #include <queue>
+
+#include "src/base/shape.hpp"
 
 namespace partita {
 
@@ -56,14 +56,9 @@ Dims strides_like(const logical_tensor& like, const Dims& dims) {
   const bool says = like.strides_known() && like.rank() == dims.size() &&
                     std::find(like.strides.begin(), like.strides.end(), 0) == like.strides.end();
   if (!says) return dense_strides(dims);
-  std::array<int, kMaxRank> axes{};
-  const auto last = axes.begin() + dims.size();
-  std::iota(axes.begin(), last, 0);
-  std::stable_sort(axes.begin(), last, [&](int a, int b) { return like.strides[a] > like.strides[b]; });
-  Dims ordered(dims.size(), 0), out(dims.size(), 0);
-  for (int i = 0; i < dims.size(); ++i) ordered[i] = dims[axes[static_cast<size_t>(i)]];
-  const Dims strides = dense_strides(ordered);
-  for (int i = 0; i < dims.size(); ++i) out[axes[static_cast<size_t>(i)]] = strides[i];
+  const Dims axes = axes_in_memory_order(like.strides), strides = dense_strides(permuted(dims, axes));
+  Dims out(dims.size(), 0);
+  for (int i = 0; i < dims.size(); ++i) out[static_cast<int>(axes[i])] = strides[i];
   return out;
 }
 

@@ -43,6 +43,13 @@ TEST(dims, are_put_in_and_taken_out_at_any_place) {
   EXPECT_EQ(dims, (Dims{0, 1, 3}));
 }
 
+TEST(shape, axes_are_ordered_by_their_strides) {
+  EXPECT_EQ(axes_in_memory_order({}), Dims());
+  EXPECT_EQ(axes_in_memory_order({12, 4, 1}), (Dims{0, 1, 2}));
+  EXPECT_EQ(axes_in_memory_order({1, 40, 8}), (Dims{1, 2, 0}));
+  EXPECT_EQ(axes_in_memory_order({0, 3, 3, 0}), (Dims{1, 2, 0, 3})) << "equal ones stay as they are";
+}
+
 TEST(shape, counting_elements_notices_overflow) {
   EXPECT_EQ(checked_elements({}), 1);
   EXPECT_EQ(checked_elements({2, 3}), 6);

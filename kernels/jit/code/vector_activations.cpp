@@ -108,8 +108,8 @@ Exponential tanh_form(LaneBuilder& b, Value t) {
     const Value slope = b.fma(b.mul(t, t), b.constant(-kCubic), b.constant(-kLinear));
     return fine_exponential(b, at_least(b, exp_zero(b), b.mul(t, slope)));
   }
-  // The argument as a sum of two numbers. What of the slope's is lost is a number, because kShortLinear has so few bits
-  // that its distance from the slope, which is less than 16, is one.
+  // The argument as a sum of two numbers. What the slope loses is one, because kShortLinear has so few bits that its
+  // distance from the slope, which is less than 16, is exact.
   const Value cubic = b.constant(-kCubic), linear = b.constant(-kShortLinear);
   const Value square = b.mul(t, t), square_excess = b.fnma(t, t, square);
   const Value slope = b.fma(cubic, square, linear), slope_lost = b.fma(cubic, square, b.sub(linear, slope));

@@ -3,8 +3,6 @@
 #include "kernels/jit/flat/flat_parts.hpp"
 
 #include <algorithm>
-#include <array>
-#include <numeric>
 
 #include "kernels/loop/collapse.hpp"
 #include "kernels/loop/fold_plan.hpp"
@@ -34,28 +32,6 @@ const TensorDesc& leader_of(const Problem& loop) {
   for (const TensorDesc& desc : loop.in)
     if (size(desc) > size(*leader)) leader = &desc;
   return *leader;
-}
-
-/// Axes sorted so that the leader is walked as it lies in memory.
-Problem in_memory_order(const Problem& loop) {
-  const TensorDesc result = leader_of(loop);
-  std::array<int, kMaxRank> order{};
-  const int rank = result.dims.size();
-  std::iota(order.begin(), order.begin() + rank, 0);
-  std::stable_sort(order.begin(), order.begin() + rank,
-                   [&](int a, int b) { return result.strides[a] > result.strides[b]; });
-  Dims axes;
-  for (int d = 0; d < rank; ++d) axes.push_back(order[static_cast<size_t>(d)]);
-  Problem p = loop;
-  for (auto* side : {&p.in, &p.out})
-    for (TensorDesc& desc : *side) {
-      desc.dims = permuted(desc.dims, axes);
-      desc.strides = permuted(desc.strides, axes);
-    }
-  for (Instr& in : p.back.code)
-    if (in.op == ExprOp::index_s32)
-      in.imm = static_cast<int32_t>(std::find(axes.begin(), axes.end(), int64_t{in.imm}) - axes.begin());
-  return p;
 }
 
 /// Whether every row begins with a whole byte.
@@ -132,8 +108,21 @@ Fetching later_rows(const RowOperand& o, int64_t length) {
   return Fetching::near(static_cast<int>(o.row_bytes * std::clamp(kFetched / bytes, int64_t{1}, kMostRows)));
 }
 
+Problem with_axes(const Problem& loop, const Dims& order) {
+  Problem p = loop;
+  for (auto* side : {&p.in, &p.out})
+    for (TensorDesc& desc : *side) {
+      desc.dims = permuted(desc.dims, order);
+      desc.strides = permuted(desc.strides, order);
+    }
+  for (Instr& in : p.back.code)
+    if (in.op == ExprOp::index_s32)
+      in.imm = static_cast<int32_t>(std::find(order.begin(), order.end(), int64_t{in.imm}) - order.begin());
+  return p;
+}
+
 Problem prepared(const Problem& loop) {
-  Problem p = collapsed(in_memory_order(loop));
+  Problem p = collapsed(with_axes(loop, axes_in_memory_order(leader_of(loop).strides)));
   for (auto* side : {&p.in, &p.out})
     for (TensorDesc& desc : *side)
       if (desc.dims.empty()) {

@@ -43,6 +43,8 @@ struct FlatPart {
 /// many bytes of the next rows as are read meanwhile. None where there are no rows to fetch, or out of reach.
 Fetching later_rows(const RowOperand& o, int64_t length);
 
+/// Axis d of the result is axis order[d] of the loop.
+Problem with_axes(const Problem& loop, const Dims& order);
 /// The loop as generated code wants it: axes in the order of its memory, joined, at least one.
 Problem prepared(const Problem& loop);
 /// A prepared loop that reads no coordinates: where few rows follow each other and many lie along another axis, not too

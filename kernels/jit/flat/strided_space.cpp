@@ -3,11 +3,10 @@
 #include "kernels/jit/flat/strided_space.hpp"
 
 #include <algorithm>
-#include <array>
-#include <numeric>
 #include <vector>
 
 #include "kernels/jit/code/emitter.hpp"
+#include "kernels/jit/flat/flat_parts.hpp"
 #include "kernels/jit/flat/transpose.hpp"
 #include "kernels/loop/collapse.hpp"
 #include "src/base/dtype.hpp"
@@ -18,29 +17,6 @@ namespace {
 
 /// Rows shorter than this are not worth being walked along.
 constexpr int64_t kShortRow = 16;
-
-/// Axis d of the result is axis order[d] of the loop.
-Problem with_axes(const Problem& loop, const Dims& order) {
-  Problem p = loop;
-  for (auto* side : {&p.in, &p.out})
-    for (TensorDesc& desc : *side) {
-      desc.dims = permuted(desc.dims, order);
-      desc.strides = permuted(desc.strides, order);
-    }
-  for (Instr& in : p.back.code)
-    if (in.op == ExprOp::index_s32)
-      in.imm = static_cast<int32_t>(std::find(order.begin(), order.end(), int64_t{in.imm}) - order.begin());
-  return p;
-}
-
-Dims memory_order(const TensorDesc& desc) {
-  Dims order;
-  for (int d = 0; d < desc.dims.size(); ++d) order.push_back(d);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return desc.strides[static_cast<int>(a)] > desc.strides[static_cast<int>(b)];
-  });
-  return order;
-}
 
 /// Moves axis `axis` to place `place` from the end; the others keep their order.
 Problem with_axis_at(const Problem& p, int axis, int place) {
@@ -109,7 +85,7 @@ int other_axis(const Problem& p) {
 }  // namespace
 
 Problem tiled_space(const Problem& loop) {
-  Problem p = collapsed(with_axes(loop, memory_order(loop.out[0])));
+  Problem p = collapsed(with_axes(loop, axes_in_memory_order(loop.out[0].strides)));
   while (p.out[0].dims.size() < 2) add_unit_axis(p);
   p = with_axis_at(p, other_axis(p), 1);
   const Dims& dims = p.out[0].dims;
