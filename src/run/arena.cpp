@@ -10,8 +10,6 @@ ArenaPool::Block ArenaPool::take(size_t bytes) {
   Block too_small;
   {
     const std::lock_guard lock(mutex_);
-    const auto larger = [](const Block& a, const Block& b) { return a.bytes < b.bytes; };
-    std::ranges::sort(kept_, larger);
     const auto fits = std::ranges::lower_bound(kept_, bytes, {}, &Block::bytes);
     if (fits != kept_.end()) {
       const Block block = *fits;
@@ -37,18 +35,18 @@ ArenaPool::Block ArenaPool::take(size_t bytes) {
 
 void ArenaPool::give_back(const Block& block) {
   const std::lock_guard lock(mutex_);
-  kept_.push_back(block);
+  kept_.insert(std::ranges::upper_bound(kept_, block.bytes, {}, &Block::bytes), block);
 }
 
+/// One by one: a list of them would need memory, which is short where this is called.
 void ArenaPool::release() {
-  std::vector<Block> blocks;
-  {
+  for (Block block;; memory_.deallocate(block.data)) {
     const std::lock_guard lock(mutex_);
-    blocks = kept_;
-    blocks_ -= kept_.size();
-    kept_.clear();
+    if (kept_.empty()) return;
+    block = kept_.back();
+    kept_.pop_back();
+    --blocks_;
   }
-  for (const Block& block : blocks) memory_.deallocate(block.data);
 }
 
 ArenaPool& ArenaPool::standard() {

@@ -37,7 +37,7 @@ class ArenaPool {
  private:
   allocator memory_;
   std::mutex mutex_;
-  std::vector<Block> kept_;  // has room for all blocks, so that giving one back cannot fail
+  std::vector<Block> kept_;  // the smallest first; has room for all blocks, so that giving one back cannot fail
   size_t blocks_ = 0;        // at most so many are out or kept
 };
 

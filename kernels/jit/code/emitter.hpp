@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <vector>
@@ -168,8 +169,9 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   void widen_f8(Xbyak::Xmm v, Dtype dtype);
   void narrow_f8(Xbyak::Xmm v, Dtype dtype);
   void round_to_bf16(Xbyak::Xmm v);
-  void to_bf16(Xbyak::Xmm dst, Xbyak::Xmm value);
-  void jump_where_denormal(std::initializer_list<Xbyak::Xmm> values, Xbyak::Label& to);
+  void round_to_halves(Xbyak::Xmm dst, Xbyak::Xmm value);
+  void convert_or(std::initializer_list<Xbyak::Xmm> values, const std::function<void()>& instruction,
+                  const std::function<void()>& otherwise);
   void store_halves(Xbyak::Xmm packed, const Xbyak::RegExp& address, int count, bool streaming);
   bool in_pieces(int bytes, bool streaming) const {
     return streaming && stream_piece_ > 0 && bytes % stream_piece_ == 0;

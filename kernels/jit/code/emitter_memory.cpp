@@ -294,22 +294,35 @@ void Emitter::store(Xmm value, Dtype dtype, bool integer, const RegExp& address,
 }
 
 void Emitter::to_halves(Xmm dst, Xmm value, Dtype dtype, bool integer) {
-  const Xmm v = scratch(2), from = integer ? v : value;
-  if (integer) vcvtdq2ps(v, value);
+  const Xmm from = integer ? scratch(2) : value;
+  if (integer) vcvtdq2ps(from, value);
   if (dtype == Dtype::f16) return vcvtps2ph(half(dst), from, 0);
-  if (!converts_bf16_) return to_bf16(dst, from);
-  Xbyak::Label exact, done;
-  if (keeps_denormals_) jump_where_denormal({from}, exact);
-  vcvtneps2bf16(half(dst), from);
-  if (!keeps_denormals_) return;
+  convert_or(
+      {from}, [&] { vcvtneps2bf16(half(dst), from); }, [&] { round_to_halves(dst, from); });
+}
+
+/// `instruction` of AVX512_BF16, if there is one, for f32 `values`; `otherwise`, also where one of them has denormals
+/// that are to be kept. Uses k2 and flags.
+void Emitter::convert_or(std::initializer_list<Xmm> values, const std::function<void()>& instruction,
+                         const std::function<void()>& otherwise) {
+  constexpr uint8_t kDenormal = 0x20;
+  if (!converts_bf16_) return otherwise();
+  if (!keeps_denormals_) return instruction();
+  Xbyak::Label denormal, done;
+  for (const Xmm& v : values) {
+    vfpclassps(k2, v, kDenormal);
+    kortestw(k2, k2);
+    jnz(denormal, T_NEAR);
+  }
+  instruction();
   jmp(done, T_NEAR);
-  L(exact);
-  to_bf16(dst, from);
+  L(denormal);
+  otherwise();
   L(done);
 }
 
-/// Without the instruction for it. Uses scratch 0 to 2.
-void Emitter::to_bf16(Xmm dst, Xmm value) {
+/// To bf16 without the instruction for it. Uses scratch 0 to 2.
+void Emitter::round_to_halves(Xmm dst, Xmm value) {
   const Xmm v = scratch(2);
   if (value != v) vmovaps(v, value);
   round_to_bf16(v);
@@ -319,34 +332,17 @@ void Emitter::to_bf16(Xmm dst, Xmm value) {
   vpackusdw(low(dst), low(v), low(scratch(0)));
 }
 
-/// Uses k2 and flags.
-void Emitter::jump_where_denormal(std::initializer_list<Xmm> values, Xbyak::Label& to) {
-  constexpr uint8_t kDenormal = 0x20;
-  for (const Xmm& v : values) {
-    vfpclassps(k2, v, kDenormal);
-    kortestw(k2, k2);
-    jnz(to, T_NEAR);
-  }
-}
-
 /// Uses all scratch.
 void Emitter::pack(Xmm dst, Xmm a, Xmm b, Dtype dtype) {
-  const bool converts = dtype == Dtype::bf16 && converts_bf16_, is_checked = converts && keeps_denormals_;
-  Xbyak::Label exact, done;
-  if (is_checked) jump_where_denormal({a, b}, exact);
-  if (converts) vcvtne2ps2bf16(dst, b, a);
-  if (converts && !is_checked) return;
-  if (is_checked) {
-    jmp(done, T_NEAR);
-    L(exact);
-  }
-  const auto halves = [&](Xmm to, Xmm value) {
-    dtype == Dtype::f16 ? vcvtps2ph(half(to), value, 0) : to_bf16(to, value);
+  const auto halves = [&](const auto& to_half) {
+    to_half(scratch(3), b);
+    to_half(scratch(2), a);
+    vinserti64x4(Xbyak::Zmm(dst.getIdx()), Xbyak::Zmm(scratch(2).getIdx()), half(scratch(3)), 1);
   };
-  halves(scratch(3), b);
-  halves(scratch(2), a);
-  vinserti64x4(Xbyak::Zmm(dst.getIdx()), Xbyak::Zmm(scratch(2).getIdx()), half(scratch(3)), 1);
-  L(done);
+  if (dtype == Dtype::f16) return halves([&](Xmm to, Xmm value) { vcvtps2ph(half(to), value, 0); });
+  convert_or(
+      {a, b}, [&] { vcvtne2ps2bf16(dst, b, a); },
+      [&] { halves([&](Xmm to, Xmm value) { round_to_halves(to, value); }); });
 }
 
 /// Stores the low `bytes` bytes of each lane.
