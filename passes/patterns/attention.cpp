@@ -10,17 +10,16 @@ namespace {
 /// Scales, masks, casts, layout changes, dropout and rounding to integers and back.
 Pat between_products() {
   const OpSet kinds = (kElementwise - kWidening - kNarrowing) | StaticReshape | StaticTranspose | Reorder | Dropout;
-  return many(either({op(kinds), op(Quantize) >> op(Dequantize)}));
+  return many(either({op(kinds), op(kNarrowing) >> op(kWidening)}));
 }
 
 /// The gradient of softmax: one operator, or with probabilities p and their gradient d either p d - p sum(p d), or
-/// p (d - sum(p d)).
+/// p (d - sum(p d)), where the first p may have a scale in it already.
 Pat softmax_gradient() {
-  const Pat weighted = op(Multiply).other(bind("probabilities"));
-  return either({weighted >> bind("weighted") >> op(ReduceSum) >> op(Multiply).other(same("probabilities")) >>
-                     op(Subtract).at(1).in(0, same("weighted")),
-                 bind("diff_probabilities") >> weighted >> op(ReduceSum) >>
-                     op(Subtract).at(1).in(0, same("diff_probabilities")) >> op(Multiply).other(same("probabilities")),
+  return either({op(Multiply).other(bind("probabilities")) >> bind("weighted") >> op(ReduceSum) >>
+                     op(Multiply).other(same("probabilities")) >> op(Subtract).at(1).in(0, same("weighted")),
+                 bind("diff_probabilities") >> op(Multiply) >> op(ReduceSum) >>
+                     op(Subtract).at(1).in(0, same("diff_probabilities")) >> op(Multiply),
                  op(SoftMaxBackward).at(0)});
 }
 

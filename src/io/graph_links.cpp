@@ -52,6 +52,20 @@ std::map<uint64_t, logical_tensor> tensors_of(const std::vector<op>& ops) {
   return tensors;
 }
 
+void take_strides_of_producers(std::vector<op>& ops) {
+  std::map<uint64_t, Dims> made;
+  for (const op& o : ops) {
+    for (const logical_tensor& t : o.outputs)
+      if (t.strides_known()) made.emplace(t.id, t.strides);
+  }
+  for (op& o : ops) {
+    for (logical_tensor& t : o.inputs) {
+      const auto it = made.find(t.id);
+      if (it != made.end() && t.strides_known() && it->second.size() == t.strides.size()) t.strides = it->second;
+    }
+  }
+}
+
 Dims strides_like(const logical_tensor& like, const Dims& dims) {
   const bool says = like.strides_known() && like.rank() == dims.size() &&
                     std::find(like.strides.begin(), like.strides.end(), 0) == like.strides.end();

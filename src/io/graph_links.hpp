@@ -39,6 +39,10 @@ bool each_use(std::vector<op>& ops, uint64_t id, Change change) {
 /// The tensors by id, each as the use tells that knows its shape.
 std::map<uint64_t, logical_tensor> tensors_of(const std::vector<op>& ops);
 
+/// Where a use of a tensor and the operator that makes it tell different strides, those of the latter are taken: inside
+/// a graph they say nothing of its values, and dumps of graphs that were changed by hand tell both.
+void take_strides_of_producers(std::vector<op>& ops);
+
 /// Strides without gaps, the axes in the order in which they lie in `like`; row-major where that does not say it.
 Dims strides_like(const logical_tensor& like, const Dims& dims);
 

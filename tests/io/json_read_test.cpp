@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "partita/json.hpp"
+#include "src/base/text.hpp"
 #include "tests/io/softmax_json.hpp"
 
 namespace partita {
@@ -154,6 +155,34 @@ TEST(json_read, other_layouts_ignore_the_stride_list) {
 TEST(json_read, missing_strides_are_dense) {
   EXPECT_EQ(input_with(R"("shape": [2, 3], "layout_type": "strided")"), logical_tensor(0, Dtype::f32, {2, 3}));
   EXPECT_EQ(input_with(R"("shape": [2, 3])"), logical_tensor(0, Dtype::f32, {2, 3}));
+}
+
+/// Two operators, the second reads what the first makes of a [2, 3]; the strides that both tell of the one between.
+std::string two_operators(std::string_view made, std::string_view read) {
+  const auto tensor = [](std::string_view id, std::string_view stride) {
+    return str(R"({"id": )", id, R"(, "dtype": "f32", "shape": [2, 3], "stride": )", stride, "}");
+  };
+  return str(R"({"graph": [{"id": 2, "kind": "Abs", "inputs": [)", tensor("1", read), R"(], "outputs": [)",
+             tensor("2", "[3, 1]"), R"(]}, {"id": 1, "kind": "ReLU", "inputs": [)", tensor("0", "[3, 1]"),
+             R"(], "outputs": [)", tensor("1", made), "]}]}");
+}
+
+TEST(json_read, who_makes_a_tensor_tells_its_strides) {
+  for (const std::string_view made : {"[3, 1]", "[1, 2]"}) {
+    graph g = read(two_operators(made, "[6, 1]"));
+    ASSERT_EQ(g.ops().size(), 2u);
+    EXPECT_EQ(g.ops()[0].inputs[0].strides, g.ops()[1].outputs[0].strides);
+    EXPECT_EQ(g.ops()[0].inputs[0].strides, made == "[3, 1]" ? Dims({3, 1}) : Dims({1, 2}));
+    EXPECT_TRUE(g.finalize().ok());
+  }
+}
+
+TEST(json_read, inputs_of_the_graph_have_one_layout) {
+  std::string text = two_operators("[3, 1]", "[6, 1]");
+  text.replace(text.find(R"("id": 0)"), 7, R"("id": 1)");  // both operators read the tensor
+  text.replace(text.rfind(R"("id": 1)"), 7, R"("id": 3)");
+  graph g = read(text);
+  EXPECT_EQ(g.finalize().text(), "op 1 (ReLU): tensor 1 has different strides here ([3,1]) than in op 2 (Abs) ([6,1])");
 }
 
 TEST(json_read, escapes_in_names_are_understood) {

@@ -386,6 +386,27 @@ const Spelling kSpellings[] = {
      "f32[8,4]); "
      "%11: f32[8,4] = MatMul(%7, %10: f32[8,4]) {transpose_a=true}; %12: f32[8,4] = MatMul(%3, %0) {transpose_a=true}",
      "[matmul_gradients: 1,2,3,4,5,6,9] [matmul_gradients: 7,8]"},
+    // The last factor has a scale in it.
+    {"attention_backward_softmax",
+     "%2: f32[8,8] = MatMul(%0: f32[8,4], %1: f32[8,4]) {transpose_b=true}; %4: f32[8,8] = Multiply(%3: f32[8,8], %2); "
+     "%5: f32[8,1] = ReduceSum(%4) {axes=[1], keep_dims=true}; %6: f32[8,8] = Subtract(%2, %5); "
+     "%7: f32[8,8] = Multiply(%6, %16: f32[8,8]); %9: f32[8,4] = MatMul(%7, %8: f32[8,4]); "
+     "%11: f32[8,4] = MatMul(%7, %10: f32[8,4]) {transpose_a=true}; %12: f32[8,4] = MatMul(%3, %0) {transpose_a=true}",
+     // What is summed is no product.
+     "%2: f32[8,8] = MatMul(%0: f32[8,4], %1: f32[8,4]) {transpose_b=true}; %4: f32[8,8] = Add(%3: f32[8,8], %2); "
+     "%5: f32[8,1] = ReduceSum(%4) {axes=[1], keep_dims=true}; %6: f32[8,8] = Subtract(%2, %5); "
+     "%7: f32[8,8] = Multiply(%6, %16: f32[8,8]); %9: f32[8,4] = MatMul(%7, %8: f32[8,4]); "
+     "%11: f32[8,4] = MatMul(%7, %10: f32[8,4]) {transpose_a=true}; %12: f32[8,4] = MatMul(%3, %0) {transpose_a=true}",
+     "[matmul_gradients: 1,2,3,4,5,8] [matmul_gradients: 6,7]"},
+    // Probabilities are rounded to integers, with a scale that an operand holds.
+    {"attention",
+     "%2: f32[8,8] = MatMul(%0: f32[8,4], %1: f32[4,8]); %3: f32[8,8] = SoftMax(%2) {axis=-1}; "
+     "%5: u8[8,8] = DynamicQuantize(%3, %4: f32[1]) {qtype=per_tensor}; "
+     "%6: f32[8,8] = DynamicDequantize(%5, %4) {qtype=per_tensor}; %8: f32[8,4] = MatMul(%6, %7: f32[8,4])",
+     // They are rounded for the reader of another product.
+     "%2: f32[8,8] = MatMul(%0: f32[8,4], %1: f32[4,8]); %3: f32[8,8] = SoftMax(%2) {axis=-1}; "
+     "%5: u8[8,8] = DynamicQuantize(%3, %4: f32[1]) {qtype=per_tensor}",
+     "[matmul_neighbourhood: 1,2,3]"},
     {"gated_mlp",
      "%2: f32[4,8] = MatMul(%0: f32[4,4], %1: f32[4,8]); %12: f32[4,8] = Add(%2, %10: f32[8]); "
      "%4: f32[4,8] = MatMul(%0, %3: f32[4,8]); %13: f32[4,8] = BiasAdd(%4, %11: f32[8]) {data_format=NXC}; "

@@ -85,8 +85,8 @@ class Sampler {
       const int rank = now ? now->dims.size() : start_dims_.size();
       if (kAmplifying.has(kind) || (rank < 4 && kWithChannels.has(kind))) continue;
       if (keeps_type_ && kinds.has(Add) && (kind == Quantize || kind == TypeCast)) continue;
-      if (whole(type) != (kind == Dequantize) && type != Dtype::undef) continue;
-      if (kind == Quantize && type != Dtype::f32 && type != Dtype::undef) continue;
+      if (whole(type) != patterns::kWidening.has(kind) && type != Dtype::undef) continue;
+      if (patterns::kNarrowing.has(kind) && type != Dtype::f32 && type != Dtype::undef) continue;
       if (kind == TypeCast && type != Dtype::f32 && type != Dtype::bf16 && type != Dtype::undef) continue;
       fit.push_back(kind);
     }
@@ -111,7 +111,7 @@ class Sampler {
   }
 
   logical_tensor add(const Item& item, OpKind kind, const std::optional<logical_tensor>& now) {
-    const Dtype dtype = now ? now->dtype : kind == Dequantize ? Dtype::s8 : start_dtype_;
+    const Dtype dtype = now ? now->dtype : patterns::kWidening.has(kind) ? Dtype::s8 : start_dtype_;
     std::map<int, logical_tensor> in;
     const bool begins = !now && !item.sides.empty() && item.sides[0].port < patterns::kOther;
     op made(0, kind);
@@ -273,6 +273,12 @@ class Sampler {
         in.try_emplace(3, fresh(Dtype::f32, {1}));
         break;
       case TypeCast: out.dtype = x.dtype == Dtype::f32 ? Dtype::bf16 : Dtype::f32; break;
+      case DynamicQuantize:
+      case DynamicDequantize:
+        out.dtype = made.kind == DynamicQuantize ? (coin() ? Dtype::s8 : Dtype::u8) : Dtype::f32;
+        made.set_attr(Attr::qtype, std::string("per_tensor"));
+        in.try_emplace(1, fresh(Dtype::f32, {1}));
+        break;
       case Quantize:
       case Dequantize:
         out.dtype = made.kind == Quantize ? (coin() ? Dtype::s8 : Dtype::u8) : Dtype::f32;
