@@ -87,6 +87,7 @@ constexpr bool kAllowEmpty = true;
 constexpr const char* kUnusualWindows = "oneDNN reads out of bounds for such windows in this type";
 constexpr const char* kNoPrimitive = "oneDNN has no implementation for these types or sizes on this machine";
 constexpr const char* kEmptyWindow = "a window lies completely in the padding";
+constexpr const char* kNarrowGroups = "groups of so few channels take longer in this type than in f32";
 
 /// Whether the one channel of each group is filled up to whole vectors: work and weights grow by the square of that.
 bool pads_channels(const dnnl::primitive_desc_base& desc, const Roles& roles) {
@@ -98,9 +99,24 @@ bool pads_channels(const dnnl::primitive_desc_base& desc, const Roles& roles) {
              kTooMuch * bytes_for(weights.dtype, elements(weights.dims));
 }
 
+/// Types below 32 bits whose groups are multiplied one after the other: as matrices, or in vectors that a few channels
+/// leave nearly empty. f32 takes a third of that or less, with what converts to it and back.
+bool multiplies_by_group(const dnnl::primitive_desc_base& desc, const Roles& roles) {
+  constexpr int64_t kFewChannels = 8;
+  const Dims& weights = roles.weights.dims;
+  const bool grouped = weights.size() > roles.wide.dims.size() && weights[0] > 1;
+  if (!grouped || roles.weights.dtype == Dtype::f32) return false;
+  const std::string_view name = desc.impl_info_str();
+  const auto is = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  const bool of_weights = desc.get_kind() == dnnl::primitive::kind::convolution &&
+                          desc.get_prop_kind() == prop_kind::backward_weights;
+  return is("gemm") || (std::min(weights[1], weights[2]) < kFewChannels &&
+                        (is("brgconv_strided") || (of_weights && is("jit_bf16"))));
+}
+
 bool is_slow(const dnnl::primitive_desc_base& desc, const Roles& roles) {
   return is_reference(desc) || std::string_view(desc.impl_info_str()).find("gemm:") != std::string_view::npos ||
-         pads_channels(desc, roles);
+         pads_channels(desc, roles) || multiplies_by_group(desc, roles);
 }
 
 /// Windows of one cell over row-major images, multiplied as f32 though they may be rounded to bf16: with AMX a copy in
@@ -265,6 +281,7 @@ const char* plan_forward(const Problem& problem, const Target& target, Primitive
   });
   if (!understood) return "scales or zero points lie in an unusual way";
   if (!desc) return kNoPrimitive;
+  if (multiplies_by_group(desc, roles)) return kNarrowGroups;
   const memory::desc &from = transposed ? have.narrow : have.wide, &to = transposed ? have.wide : have.narrow;
   std::vector<Operand> operands = {
       run.reads(DNNL_ARG_SRC, run.in(problem, product.src_at), from, desc.src_desc()),
@@ -348,6 +365,7 @@ const char* plan_convolution_backward_data(const Problem& problem, const Target&
                                                            hint, attr, kAllowEmpty);
   });
   if (!desc) return kNoPrimitive;
+  if (multiplies_by_group(desc, roles)) return kNarrowGroups;
   run.add(desc,
           {run.reads(DNNL_ARG_DIFF_DST, run.in(problem, 0), have.narrow, desc.diff_dst_desc()),
            run.reads(DNNL_ARG_WEIGHTS, run.in(problem, 1), have.weights, desc.weights_desc()),
@@ -373,6 +391,7 @@ const char* plan_convolution_backward_weights(const Problem& problem, const Targ
     return made && walks_channels_slowly(made, roles, d) ? Desc() : made;
   });
   if (!desc) return kNoPrimitive;
+  if (multiplies_by_group(desc, roles)) return kNarrowGroups;
   run.add(desc,
           {run.reads(DNNL_ARG_SRC, run.in(problem, wide), have.wide, desc.src_desc()),
            run.reads(DNNL_ARG_DIFF_DST, run.in(problem, narrow), have.narrow, desc.diff_dst_desc()),

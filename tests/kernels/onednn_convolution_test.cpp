@@ -2,6 +2,9 @@
 // Convolutions on oneDNN against the reference: six operators, both formats, groups, dilations, asymmetric pads.
 #include <gtest/gtest.h>
 
+#include <dnnl.hpp>
+
+#include "kernels/kernel.hpp"
 #include "tests/support/random_windows.hpp"
 
 namespace partita::test {
@@ -136,6 +139,36 @@ TEST_P(onednn_convolution, gradient_of_the_transposed_weights_agrees_with_the_re
     p.out = {weights(c, random)};
     return p;
   });
+}
+
+/// Whether the primitive of 16 bits is declined for its speed.
+bool leaves_to_f32(const Conv& c, StepKind step, OpKind op) {
+  Random random(1);
+  Problem p = problem_of(c, step, op, false);
+  const bool of_data = step == StepKind::convolution_backward_data;
+  p.in = {of_data ? narrow(c, random) : wide(c, random), of_data ? weights(c, random) : narrow(c, random)};
+  p.out = {of_data ? wide(c, random) : weights(c, random)};
+  const char* reason = kernels_for(step)[0].refuse(p, {});
+  return reason && std::string_view(reason) == "groups of so few channels take longer in this type than in f32";
+}
+
+TEST(onednn_convolution_groups, of_few_channels_run_in_f32) {
+  // What is slow is code for these instructions; other machines have none for bf16, or another.
+  const bool has_slow_code = dnnl::get_effective_cpu_isa() == dnnl::cpu_isa::avx512_core_bf16;
+  Conv c{};
+  c.geometry = geometry_of({14, 14}, {3, 3}, {2, 2}, {1, 1}, {1, 1});
+  c.batch = 1, c.groups = 8, c.dtype = Dtype::bf16;
+  for (const bool channel_last : {false, true})
+    for (const int64_t channels : {2, 16}) {
+      c.channel_last = channel_last, c.wide_channels = c.narrow_channels = channels * c.groups;
+      SCOPED_TRACE(testing::Message() << channels << " channels, last: " << channel_last);
+      const bool few = channels == 2 && has_slow_code;
+      EXPECT_EQ(leaves_to_f32(c, StepKind::convolution_backward_data, OpKind::ConvolutionBackwardData), few);
+      EXPECT_EQ(leaves_to_f32(c, StepKind::convolution_backward_weights, OpKind::ConvolutionBackwardWeights), few);
+      c.dtype = Dtype::f32;
+      EXPECT_FALSE(leaves_to_f32(c, StepKind::convolution_backward_data, OpKind::ConvolutionBackwardData));
+      c.dtype = Dtype::bf16;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(types, onednn_convolution, testing::Values(Dtype::f32, Dtype::bf16, Dtype::f16),
