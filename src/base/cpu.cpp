@@ -111,20 +111,37 @@ Isa machine_isa() {
   return isa;
 }
 
-bool converts_to_bf16() {
+namespace {
+
+/// What CPUID says in leaf 7, in the registers a and c: compilers differ in the names they have for these.
+struct LeafSeven {
+  unsigned a = 0, c = 0;
+};
+
+LeafSeven leaf_seven([[maybe_unused]] unsigned subleaf) {
+  LeafSeven leaf;
 #if defined(__x86_64__)
-  // CPUID leaf 7, subleaf 1: compilers differ in the name they have for it.
-  static const bool has = [] {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1u << 5)) != 0;
-  }();
-  return has;
-#else
-  return false;
+  unsigned b = 0, d = 0;
+  if (__get_cpuid_count(7, subleaf, &leaf.a, &b, &leaf.c, &d) == 0) return {};
 #endif
+  return leaf;
+}
+
+}  // namespace
+
+bool converts_to_bf16() {
+  static const bool has = (leaf_seven(1).a & (1u << 5)) != 0;
+  return has;
 }
 
 namespace {
+
+bool has_unaligned_bytes() { return (leaf_seven(0).c & (1u << 1)) != 0; }
+
+std::atomic<bool>& unaligned_bytes() {
+  static std::atomic<bool> picked = has_unaligned_bytes();
+  return picked;
+}
 
 std::atomic<bool>& streams_alone() {
   static std::atomic<bool> alone = has_amd_leaves();
@@ -132,6 +149,10 @@ std::atomic<bool>& streams_alone() {
 }
 
 }  // namespace
+
+bool picks_unaligned_bytes() { return unaligned_bytes().load(std::memory_order_relaxed); }
+
+void assume_unaligned_bytes(bool picked) { unaligned_bytes() = picked && has_unaligned_bytes(); }
 
 bool reads_streams_alone() { return streams_alone().load(std::memory_order_relaxed); }
 

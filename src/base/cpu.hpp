@@ -18,6 +18,10 @@ Isa machine_isa();
 /// Whether the machine has AVX512_BF16, which rounds f32 to bf16 in one instruction (denormals become zero). For code
 /// that machine_isa() lets use AVX-512.
 bool converts_to_bf16();
+/// Whether the machine has AVX512_VBMI, which picks bytes that begin at any bit. For code of Isa::avx512.
+bool picks_unaligned_bytes();
+/// For tests, which try code without it, too: what picks_unaligned_bytes says from here on, where the machine has it.
+void assume_unaligned_bytes(bool picked);
 /// Whether the processor's own prefetching reads a stream at memory's speed where nothing is written meanwhile, or much
 /// computed, so that lines fetched by instructions only hold it up: AMD's, by measurement.
 bool reads_streams_alone();

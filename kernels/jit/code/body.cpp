@@ -28,7 +28,7 @@ bool takes_four_lanes(const Lane& lane) {
 /// Made for each vector anew, whatever it reads.
 bool moves_on(LaneOp op) {
   using enum LaneOp;
-  return op == store || op == skeleton || op == index || op == number;
+  return op == store || op == skeleton || op == index || op == number || op == four_bits;
 }
 
 Xbyak::Xmm four_lanes(const Xbyak::Xmm& v) { return Xbyak::Xmm(v.getIdx()); }
@@ -261,6 +261,8 @@ void Body::make(size_t i, Xbyak::Xmm dst, const Xbyak::Xmm (&in)[3], const BodyH
     hooks.index(dst, lane.imm);
   else if (lane.op == LaneOp::number)
     hooks.number(dst, lane.imm);
+  else if (lane.op == LaneOp::four_bits)
+    hooks.four_bits(dst, in[0], lane.imm);
   else if (selects_or_zero(lane)) {
     if (i == 0 || !is_condition(i - 1)) e_.take_condition(in[0]);
     e_.select_or_zero(dst, in[1]);

@@ -17,6 +17,7 @@ struct BodyHooks {
   std::function<void(Xbyak::Xmm dst)> skeleton;
   std::function<void(Xbyak::Xmm dst, int axis)> index;
   std::function<void(Xbyak::Xmm dst, int operand)> number;
+  std::function<void(Xbyak::Xmm dst, Xbyak::Xmm places, int operand)> four_bits;
 };
 
 /// Vector registers that any body can do with: an operation's operands and its result.

@@ -301,6 +301,7 @@ void Emitter::compute(const Lane& lane, Xmm dst, Xmm a, Xmm b, Xmm c) {
     case LaneOp::pack: return pack(dst, a, b, static_cast<Dtype>(lane.imm));
     case LaneOp::unpack: return vpermw(dst | k3 | T_z, b, a);
     case LaneOp::word_places: return vmovups(dst, upper_words(lane.imm));
+    case LaneOp::bit_places: return vmovups(dst, bit_places());
     case LaneOp::add:
     case LaneOp::sub:
     case LaneOp::mul:
@@ -320,7 +321,8 @@ void Emitter::compute(const Lane& lane, Xmm dst, Xmm a, Xmm b, Xmm c) {
     case LaneOp::skeleton:
     case LaneOp::constant:
     case LaneOp::index:
-    case LaneOp::number: return;
+    case LaneOp::number:
+    case LaneOp::four_bits: return;
   }
 }
 

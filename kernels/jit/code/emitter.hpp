@@ -37,7 +37,8 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   explicit Emitter(Isa isa)
       : Xbyak::CodeGenerator(kInitialBytes, Xbyak::AutoGrow, static_cast<CodeMemory*>(this)),
         wide_(isa == Isa::avx512),
-        converts_bf16_(wide_ && converts_to_bf16()) {}
+        converts_bf16_(wide_ && converts_to_bf16()),
+        shifts_bits_(wide_ && picks_unaligned_bytes()) {}
   /// Denormals of bf16 survive stores, too; the instruction that converts makes zeros of them, so vectors that have
   /// some take longer.
   void keep_denormals() { keeps_denormals_ = true; }
@@ -130,6 +131,9 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   static bool loads(Dtype dtype);
   /// Types of 4 bits, which load knows, too: elements from a whole byte on, the first one in its low half.
   static bool unpacks(Dtype dtype) { return dtype == Dtype::s4 || dtype == Dtype::u4; }
+  /// `count` elements of types of four bits, in the lowest ones of lanes whose others may be anything, with bit_places
+  /// in a register. AVX-512 alone.
+  void load_four_bits(Xbyak::Xmm dst, Xbyak::Xmm places, const Xbyak::RegExp& address, int count);
   static bool stores(Dtype dtype);
   static bool casts(Dtype dtype);
 
@@ -172,6 +176,7 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   void round_to_halves(Xbyak::Xmm dst, Xbyak::Xmm value);
   void convert_or(std::initializer_list<Xbyak::Xmm> values, const std::function<void()>& instruction,
                   const std::function<void()>& otherwise);
+  Xbyak::Xmm reaching(Xbyak::Xmm v, int bytes) const;
   void store_halves(Xbyak::Xmm packed, const Xbyak::RegExp& address, int count, bool streaming);
   bool in_pieces(int bytes, bool streaming) const {
     return streaming && stream_piece_ > 0 && bytes % stream_piece_ == 0;
@@ -187,6 +192,7 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   void compare(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm b, uint8_t predicate);
   void philox_round(Xbyak::Xmm dst, Xbyak::Xmm counter, const Xbyak::Operand& key);
   Xbyak::Address half_of_table(int32_t imm);
+  Xbyak::Address bit_places();
   void lookup_in_two(Xbyak::Xmm dst, Xbyak::Xmm a, Xbyak::Xmm first, const Xbyak::Operand& rest);
   void rectify(Xbyak::Xmm dst, Xbyak::Xmm a);
   void cast(Xbyak::Xmm dst, Xbyak::Xmm a, Dtype dtype);
@@ -198,6 +204,7 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   int stream_piece_ = 0;  // 0: whole vectors
   int held_mask_ = 0;     // elements
   bool converts_bf16_;    // AVX512_BF16
+  bool shifts_bits_;      // AVX512_VBMI
   bool keeps_denormals_ = false;
   std::map<int32_t, Xbyak::Label> constants_;  // one lane each
   std::map<int32_t, Xbyak::Label> vectors_;    // AVX2 has no operands that repeat a lane

@@ -220,6 +220,32 @@ void Emitter::load_packed(Xmm dst, Dtype dtype, const RegExp& address, int count
   vcvtdq2ps(dst, dst);
 }
 
+/// Bytes that begin with each lane's bits, of the eight that hold all; without an instruction for them, which four of
+/// these each lane gets, and shifts.
+Xbyak::Address Emitter::bit_places() {
+  constexpr int kBits = 4, kOfFourBytes = 8;
+  std::vector<int32_t> places;
+  for (int i = 0; i < lanes(); ++i) places.push_back(shifts_bits_ ? kBits * i : i / kOfFourBytes);
+  return pattern(places);
+}
+
+void Emitter::load_four_bits(Xmm dst, Xmm places, const RegExp& address, int count) {
+  constexpr int kBits = 4, kOfFourBytes = 8;
+  const Xbyak::Zmm to(dst.getIdx()), order(places.getIdx());
+  if (count < lanes()) {
+    use_mask(0, (count + 1) / 2);
+    vmovdqu8(low(dst) | k1 | T_z, ptr[address]);
+    if (shifts_bits_) vpbroadcastq(to, low(dst));
+  } else if (!shifts_bits_) {
+    vmovq(low(dst), ptr[address]);
+  }
+  if (shifts_bits_) return count < lanes() ? vpmultishiftqb(to, order, to) : vpmultishiftqb(to, order, ptr_b[address]);
+  std::vector<int32_t> shifts;
+  for (int i = 0; i < lanes(); ++i) shifts.push_back(kBits * (i % kOfFourBytes));
+  vpermd(to, order, to);
+  vpsrlvd(to, to, pattern(shifts));
+}
+
 void Emitter::load_same(Xmm dst, Dtype dtype, const RegExp& address) {
   const Xmm one(dst.getIdx());
   switch (dtype) {
@@ -345,6 +371,12 @@ void Emitter::pack(Xmm dst, Xmm a, Xmm b, Dtype dtype) {
       [&] { halves([&](Xmm to, Xmm value) { round_to_halves(to, value); }); });
 }
 
+/// The smallest part of the vector that has its first `bytes` bytes: some processors store a whole one in two steps,
+/// whatever its mask says.
+Xmm Emitter::reaching(Xmm v, int bytes) const {
+  return bytes <= 16 ? low(v) : bytes <= 32 ? Xmm(Xbyak::Ymm(v.getIdx())) : v;
+}
+
 /// Stores the low `bytes` bytes of each lane.
 void Emitter::store_bytes(Xmm v, int bytes, const RegExp& address, int count, bool streaming) {
   const bool part = count < lanes();
@@ -362,7 +394,8 @@ void Emitter::store_bytes(Xmm v, int bytes, const RegExp& address, int count, bo
   }
   if (wide_) {
     if (part) use_mask(0, count);
-    if (bytes == 4) return part ? vmovups(to | k1, v) : streaming ? vmovntps(to, v) : vmovups(to, v);
+    if (bytes == 4)
+      return part ? vmovups(to | k1, reaching(v, count * 4)) : streaming ? vmovntps(to, v) : vmovups(to, v);
     if (part) return bytes == 2 ? vpmovdw(to | k1, v) : vpmovdb(to | k1, v);
     if (!streaming) return bytes == 2 ? vpmovdw(to, v) : vpmovdb(to, v);
     const Xmm packed = bytes == 2 ? half(scratch(3)) : low(scratch(3));
@@ -391,7 +424,7 @@ void Emitter::store_bytes(Xmm v, int bytes, const RegExp& address, int count, bo
 void Emitter::store_words(Xmm v, const RegExp& address, int count, bool streaming) {
   if (count % 2 == 0) return store_bytes(v, 4, address, count / 2, streaming);
   use_mask(0, count);
-  vmovdqu16(ptr[address] | k1, v);
+  vmovdqu16(ptr[address] | k1, reaching(v, count * 2));
 }
 
 /// Stores `count` elements of 16 bits that lie side by side.
@@ -401,7 +434,7 @@ void Emitter::store_halves(Xmm packed, const RegExp& address, int count, bool st
   if (count == lanes()) return streaming ? vmovntdq(to, packed) : vmovups(to, packed);
   if (wide_) {
     use_mask(0, count);
-    return vmovdqu16(to | k1, packed);
+    return vmovdqu16(to | k1, reaching(packed, count * 2));
   }
   for (int j = 0; j < count; ++j) vpextrw(ptr[address + 2 * j], packed, static_cast<uint8_t>(j));
 }

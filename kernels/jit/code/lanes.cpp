@@ -19,7 +19,9 @@ int lane_operands(LaneOp op) {
     case number:
     case lane_number:
     case table:
-    case word_places: return 0;
+    case word_places:
+    case bit_places: return 0;
+    case four_bits:
     case store:
     case sqrt:
     case round:
@@ -106,7 +108,7 @@ Lanes loads_first(const Lanes& lanes) {
   const std::vector<Lane>& code = lanes.code;
   size_t last_load = 0;
   for (size_t i = 0; i < code.size(); ++i)
-    if (code[i].op == LaneOp::load) last_load = i;
+    if (code[i].op == LaneOp::load || code[i].op == LaneOp::four_bits) last_load = i;
   std::vector<size_t> order;
   std::vector<size_t> late;
   for (size_t i = 0; i < code.size(); ++i) {

@@ -20,6 +20,9 @@ enum class LaneOp : uint8_t {
   lane_number,  ///< 0, 1, 2, ..
   table,        ///< half `imm` % 2 of the numbers looked_up(`imm` / 2); where LaneBuilder::wide
   word_places,  ///< what unpack wants of half `imm` of a pair; where LaneBuilder::wide
+  bit_places,   ///< what four_bits wants; where LaneBuilder::wide
+  four_bits,    ///< elements of operand `imm`, which has four bits each, in the lowest ones of lanes whose others may be
+                ///< anything; a is bit_places
   add,
   sub,
   mul,

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "kernels/jit/code/four_bits.hpp"
 #include "kernels/jit/code/frame.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/round.hpp"
@@ -17,6 +18,8 @@ namespace {
 using Xbyak::Reg64;
 using Xbyak::RegExp;
 using Xbyak::Xmm;
+
+constexpr int64_t kLeastLookups = 3;  ///< vectors of a row: what is looked up takes about as long as one
 
 bool computes_nothing(const Lanes& lanes) {
   return std::ranges::all_of(lanes.code, [](const Lane& lane) {
@@ -40,7 +43,11 @@ FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int i
                     std::move(pointers));
   }
   const int spill_at = aligned(static_cast<int>(slots) * 8);
-  Body body(*this, lanes, {0, registers, rsp + spill_at}, [this](int operand) { return repeats(operand); });
+  const auto is_same = [this](int operand) { return repeats(operand); };
+  const auto type_of = [&](int operand) { return shape.in[static_cast<size_t>(operand)].dtype; };
+  const bool looks_up = wide() && shape.length >= kLeastLookups * this->lanes();
+  Body body(*this, looks_up ? with_four_bits_looked_up(lanes, type_of, is_same) : lanes, {0, registers, rsp + spill_at},
+            is_same);
 
   emit_in_frame(*this, {rbx, r12, r13, r14, r15}, spill_at + body.spill_slots() * 64, [&] {
     for (size_t k = 0; k < addresses_.size(); ++k) {

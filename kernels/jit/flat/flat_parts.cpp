@@ -102,7 +102,7 @@ void fetch_later_rows(RowShape& shape) {
 }  // namespace
 
 Fetching later_rows(const RowOperand& o, int64_t length) {
-  constexpr int64_t kFetched = 1024, kMostRows = 8;  // bytes, and rows they are of
+  constexpr int64_t kFetched = 1024, kMostRows = 16;  // bytes, and rows they are of
   const int64_t bytes = length * bits_of(o.dtype) / 8;
   if (!o.steps || o.numbers || bytes == 0 || o.row_bytes == 0 || o.row_bytes > INT32_MAX / kMostRows) return {};
   return Fetching::near(static_cast<int>(o.row_bytes * std::clamp(kFetched / bytes, int64_t{1}, kMostRows)));

@@ -204,12 +204,14 @@ BodyHooks RowEmitter::hooks_for(int count) {
   hooks.store = [this, count](Xmm value, const Lane& lane) { store_operand(value, lane, count); };
   hooks.index = [this](Xmm dst, int axis) { load_index(dst, axis); };
   hooks.number = [this](Xmm dst, int operand) { load_number(dst, operand); };
+  hooks.four_bits = [this, count](Xmm dst, Xmm places, int operand) { load_bits(dst, places, operand, count); };
   return hooks;
 }
 
 /// The vector's elements of operand `k`; may use rdx.
 RegExp RowEmitter::elements(size_t k) {
   const int bits = bits_of(operand(k).dtype);
+  if (held_ > 0) return address(k) + turn_ * lanes() * bits / 8;
   if (bits >= 8) return address(k) + rcx * (bits / 8);
   lea(rdx, ptr[address(k)]);
   shr(rcx, 1);  // it is even
@@ -229,9 +231,17 @@ void RowEmitter::load_operand(Xmm dst, int k, int count) {
   load(dst, o.dtype, Walk::next, from, count);
 }
 
+void RowEmitter::load_bits(Xmm dst, Xmm places, int k, int count) {
+  const RowOperand& o = shape_.in[static_cast<size_t>(k)];
+  if (o.count > 0) count = o.count;
+  const RegExp from = elements(static_cast<size_t>(k));
+  fetch(o, from, count);
+  load_four_bits(dst, places, from, count);
+}
+
 /// What lies some way behind the vector at `from`.
 void RowEmitter::fetch(const RowOperand& o, const RegExp& from, int count) {
-  if (passed_ * lanes() * bits_of(o.dtype) / 8 % kCacheLine != 0) return;
+  if ((held_ > 0 ? turn_ : passed_) * lanes() * bits_of(o.dtype) / 8 % kCacheLine != 0) return;
   fetch_line(from, o.fetching);
   if (o.fetching.how != Fetching::How::in_turns && count == lanes()) fetch_line(from, shape_.fetching);
 }

@@ -128,6 +128,7 @@ class RowEmitter : protected Emitter {
   Xbyak::RegExp elements(size_t k);
   size_t joined_result(size_t output) const;
   void load_operand(Xbyak::Xmm dst, int operand, int count);
+  void load_bits(Xbyak::Xmm dst, Xbyak::Xmm places, int operand, int count);
   void fetch(const RowOperand& o, const Xbyak::RegExp& from, int count);
   void store_operand(Xbyak::Xmm value, const Lane& store, int count);
   void load_index(Xbyak::Xmm dst, int axis);
