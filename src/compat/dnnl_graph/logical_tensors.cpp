@@ -128,17 +128,19 @@ Status check_layout(const Raw& t) {
 
 size_t bytes_of(const Raw& t) {
   if (t.layout_type != dnnl_graph_layout_type_strided || t.ndims < 0) return kUnknownSize;
-  size_t count = 1;
+  size_t count = 1, span = 1;  // up to the last element, which lies farther where axes reach over each other
   for (int d = 0; d < t.ndims; ++d)
     if (t.dims[d] == 0) return 0;
   for (int d = 0; d < t.ndims; ++d) {
     const int64_t stride = t.dims[d] == 1 ? 1 : t.layout.strides[d];
     size_t reach = 0;
     if (t.dims[d] < 0 || stride < 0 ||
-        __builtin_mul_overflow(static_cast<size_t>(t.dims[d]), static_cast<size_t>(stride), &reach))
+        __builtin_mul_overflow(static_cast<size_t>(t.dims[d]), static_cast<size_t>(stride), &reach) ||
+        __builtin_add_overflow(span, reach - static_cast<size_t>(stride), &span))
       return kUnknownSize;
     count = std::max(count, reach);
   }
+  count = std::max(count, span);
   size_t bits = 0;
   if (__builtin_mul_overflow(count, bits_of(t.data_type), &bits) || bits > kUnknownSize - 7) return kUnknownSize;
   return (bits + 7) / 8;

@@ -104,6 +104,12 @@ TEST(dnnl_graph_logical_tensor, memory_size) {
   ASSERT_EQ(dnnl_graph_logical_tensor_init_with_strides(&padded, 1, dnnl_f32, 3, dims, strides, kUndef), dnnl_success);
   EXPECT_EQ(padded.layout_type, kStrided);
   EXPECT_EQ(bytes(padded), 80u);
+  // Rows that reach over each other end behind the largest product of a dim and its stride.
+  const int64_t two_by_three[] = {2, 3}, crossing[] = {3, 2};
+  Lt interleaved;
+  ASSERT_EQ(dnnl_graph_logical_tensor_init_with_strides(&interleaved, 1, dnnl_f32, 2, two_by_three, crossing, kUndef),
+            dnnl_success);
+  EXPECT_EQ(bytes(interleaved), 32u);
 
   size_t size = 0;
   Lt opaque = unknown_lt(1, dnnl_f32, dnnl_graph_layout_type_opaque);
