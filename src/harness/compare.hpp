@@ -18,8 +18,8 @@ struct Difference {
   std::string first;  ///< where the first one is and what was found; empty where none is
 };
 
-/// What each value of a partition may be off by (docs/numerics.md): set by the narrowest floating type inside it, or
-/// that f32 mathematics may use (FpMath).
+/// What each value of a partition may be off by (docs/numerics.md): set by the narrowest floating type that one is
+/// rounded to, or that f32 mathematics may use (FpMath).
 double value_tolerance_of(const Partition& partition);
 
 /// Whether operators that quantize have company.
