@@ -102,6 +102,7 @@ class PlanePeriodKernel : private PoolCode {
   void search_words_along(int64_t row, int64_t rows, int64_t first, int count);
   void compete_words(int64_t i, int64_t row, bool first);
   void exclude_words(int64_t tap, int64_t rows, const std::vector<bool>& outside);
+  bool next_window_has(int64_t tap) const;
   void load_word_tap(const Xbyak::Zmm& to, int64_t row, int64_t tap, int64_t first);
   void load_source_words(const Xbyak::Zmm& words, int64_t row, int64_t cell, int64_t first, bool ahead);
   int64_t source_row(int64_t row) const;

@@ -131,7 +131,13 @@ void PlanePeriodKernel::search_words_along(int64_t row, int64_t rows, int64_t fi
         for (int64_t i = 0; i < rows; ++i) step(tap_of_row(i, from + t - tap), i, t);
     };
     for (int64_t i = 0; i < rows; ++i)
-      for (int64_t t = tap; t < end; ++t) load_word_tap(tap_of_row(i, from + t - tap), row + i, t, first);
+      for (int64_t t = tap; t < end; ++t) {
+        const Zmm to = tap_of_row(i, from + t - tap);
+        if (tap == 0 && next_window_has(t))
+          valignd(to, tap_of_row(i, from), tap_of_row(i, from), 1);
+        else
+          load_word_tap(to, row + i, t, first);
+      }
     each([&](const Zmm& words, int64_t i, int64_t t) { vpmovw2m(mask_of_row(i, t - tap), words); });
     each([&](const Zmm& words, int64_t i, int64_t t) { vpsubw(words | mask_of_row(i, t - tap), kSigns, words); });
     each([&](const Zmm& words, int64_t, int64_t) { vpsubw(words, words, kLift); });
@@ -150,6 +156,12 @@ void PlanePeriodKernel::search_words_along(int64_t row, int64_t rows, int64_t fi
       }
     }
   }
+}
+
+/// Whether a tap is what the first one is of the window behind, which lies in the lane behind, also of a plane's last
+/// window: there is a lane more.
+bool PlanePeriodKernel::next_window_has(int64_t tap) const {
+  return takes_turns() && planes_ > 1 && tap == stride() && p_.g.dilations[2] == 1 && p_.g.dst[2] < words_of_plane();
 }
 
 /// That tap of each window. Two columns come with the first one of them where windows start two cells apart: each lane
