@@ -100,7 +100,8 @@ bool pads_channels(const dnnl::primitive_desc_base& desc, const Roles& roles) {
 }
 
 /// Types below 32 bits whose groups are multiplied one after the other: as matrices, or in vectors that a few channels
-/// leave nearly empty. f32 takes a third of that or less, with what converts to it and back.
+/// leave nearly empty. f32 takes less (between four fifths and a fortieth), with what
+/// converts to it and back.
 bool multiplies_by_group(const dnnl::primitive_desc_base& desc, const Roles& roles) {
   constexpr int64_t kFewChannels = 8;
   const Dims& weights = roles.weights.dims;
@@ -108,10 +109,10 @@ bool multiplies_by_group(const dnnl::primitive_desc_base& desc, const Roles& rol
   if (!grouped || roles.weights.dtype == Dtype::f32) return false;
   const std::string_view name = desc.impl_info_str();
   const auto is = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
-  const bool of_weights = desc.get_kind() == dnnl::primitive::kind::convolution &&
-                          desc.get_prop_kind() == prop_kind::backward_weights;
-  return is("gemm") || (std::min(weights[1], weights[2]) < kFewChannels &&
-                        (is("brgconv_strided") || (of_weights && is("jit_bf16"))));
+  const bool of_weights =
+      desc.get_kind() == dnnl::primitive::kind::convolution && desc.get_prop_kind() == prop_kind::backward_weights;
+  return is("gemm") ||
+         (std::min(weights[1], weights[2]) < kFewChannels && (is("brgconv_strided") || (of_weights && is("jit_bf16"))));
 }
 
 bool is_slow(const dnnl::primitive_desc_base& desc, const Roles& roles) {

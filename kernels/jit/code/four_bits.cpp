@@ -12,46 +12,9 @@ constexpr size_t kLeastOperations = 2;  ///< that a lookup replaces, besides the
 
 /// What lane i of the result holds depends on lane i of what is read, and on nothing else.
 bool is_by_lane(LaneOp op) {
-  switch (op) {
-    using enum LaneOp;
-    case add:
-    case sub:
-    case mul:
-    case div:
-    case fma:
-    case fnma:
-    case max:
-    case min:
-    case sqrt:
-    case round:
-    case floor:
-    case and_:
-    case or_:
-    case xor_:
-    case andnot:
-    case gt:
-    case ge:
-    case eq:
-    case unordered:
-    case select:
-    case iadd:
-    case isub:
-    case imul:
-    case imax:
-    case imin:
-    case igt:
-    case shl:
-    case shr:
-    case sra:
-    case to_int:
-    case to_float:
-    case cast:
-    case scale:
-    case fraction:
-    case inverse:
-    case rectified: return true;
-    default: return false;
-  }
+  using enum LaneOp;
+  const auto is_from = [&](LaneOp first, LaneOp last) { return op >= first && op <= last; };
+  return is_from(add, sra) || is_from(to_int, fraction) || is_from(inverse, rectified);
 }
 
 std::array<uint16_t, 3> read_by(const Lane& lane) { return {lane.a, lane.b, lane.c}; }

@@ -21,9 +21,9 @@ enum class LaneOp : uint8_t {
   table,        ///< half `imm` % 2 of the numbers looked_up(`imm` / 2); where LaneBuilder::wide
   word_places,  ///< what unpack wants of half `imm` of a pair; where LaneBuilder::wide
   bit_places,   ///< what four_bits wants; where LaneBuilder::wide
-  four_bits,    ///< elements of operand `imm`, which has four bits each, in the lowest ones of lanes whose others may be
-                ///< anything; a is bit_places
-  add,
+  four_bits,  ///< elements of operand `imm`, which has four bits each, in the lowest ones of lanes whose others may be
+              ///< anything; a is bit_places
+  add,        ///< from here to sra, from to_int to fraction and from inverse to rectified: each lane by itself
   sub,
   mul,
   div,
