@@ -126,6 +126,13 @@ TEST(jit_four_bits, are_converted_where_that_is_all_or_they_are_read_otherwise) 
   EXPECT_EQ(lookups([](ExprBuilder& b) { return b.mul(b.load(0), b.load(1)); }), Counts(0, 2));
   // Beside what moves along.
   EXPECT_EQ(lookups([](ExprBuilder& b) { return b.sub(b.add(b.load(0), b.load(2)), b.load(1)); }), Counts(0, 3));
+  // The same, with operations of the bits alone that nobody reads.
+  EXPECT_EQ(lookups([](ExprBuilder& b) {
+              const Value x = b.load(0);
+              b.mul(b.sub(x, b.constant(8)), b.load(1));
+              return b.add(x, b.load(2));
+            }),
+            Counts(0, 3));
   // Two values of them.
   EXPECT_EQ(lookups([](ExprBuilder& b) {
               const Value x = b.load(0), moved = b.mul(b.sub(x, b.constant(8)), b.load(1));

@@ -100,7 +100,8 @@ Lanes with_four_bits_looked_up(const Lanes& lanes, const std::function<Dtype(int
     const std::vector<From> from = origins(made.code, i, repeats);
     const std::vector<size_t> wanted = wanted_values(made.code, from);
     const auto replaced = static_cast<size_t>(std::ranges::count(from, From::bits)) - 1;
-    if (wanted.size() != 1 || replaced < kLeastOperations) continue;
+    // What nobody reads may depend on the bits as well.
+    if (wanted.size() != 1 || wanted[0] == i || replaced < kLeastOperations) continue;
     made = looked_up_by(made, i, wanted[0], type == Dtype::s4, from);
   }
   return made;
