@@ -100,8 +100,7 @@ bool pads_channels(const dnnl::primitive_desc_base& desc, const Roles& roles) {
 }
 
 /// Types below 32 bits whose groups are multiplied one after the other: as matrices, or in vectors that a few channels
-/// leave nearly empty. f32 takes less (between four fifths and a fortieth), with what
-/// converts to it and back.
+/// leave nearly empty. f32 takes less (between four fifths and a fortieth), with what converts to it and back.
 bool multiplies_by_group(const dnnl::primitive_desc_base& desc, const Roles& roles) {
   constexpr int64_t kFewChannels = 8;
   const Dims& weights = roles.weights.dims;
@@ -217,6 +216,13 @@ auto fastest(const Roles& roles, const Windows& windows, const Descs& have, cons
   return slow;
 }
 
+/// Why the fastest there is will not do.
+template <class Desc>
+const char* refuse(const Desc& desc, const Roles& roles) {
+  if (!desc) return kNoPrimitive;
+  return multiplies_by_group(desc, roles) ? kNarrowGroups : nullptr;
+}
+
 /// oneDNN's bf16 kernels multiply scratch memory they have not written by zero: what is left there must not be NaN.
 PrimitiveRun::Scratchpad scratchpad_for(const Roles& roles, const Target& target) {
   const bool f32_only = roles.wide.dtype == Dtype::f32 && target.fpmath == FpMath::strict;
@@ -281,8 +287,7 @@ const char* plan_forward(const Problem& problem, const Target& target, Primitive
     return made;
   });
   if (!understood) return "scales or zero points lie in an unusual way";
-  if (!desc) return kNoPrimitive;
-  if (multiplies_by_group(desc, roles)) return kNarrowGroups;
+  if (const char* reason = refuse(desc, roles)) return reason;
   const memory::desc &from = transposed ? have.narrow : have.wide, &to = transposed ? have.wide : have.narrow;
   std::vector<Operand> operands = {
       run.reads(DNNL_ARG_SRC, run.in(problem, product.src_at), from, desc.src_desc()),
@@ -365,8 +370,7 @@ const char* plan_convolution_backward_data(const Problem& problem, const Target&
                                                            d.weights, d.narrow, w.strides, w.dilations, w.begin, w.end,
                                                            hint, attr, kAllowEmpty);
   });
-  if (!desc) return kNoPrimitive;
-  if (multiplies_by_group(desc, roles)) return kNarrowGroups;
+  if (const char* reason = refuse(desc, roles)) return reason;
   run.add(desc,
           {run.reads(DNNL_ARG_DIFF_DST, run.in(problem, 0), have.narrow, desc.diff_dst_desc()),
            run.reads(DNNL_ARG_WEIGHTS, run.in(problem, 1), have.weights, desc.weights_desc()),
@@ -391,8 +395,7 @@ const char* plan_convolution_backward_weights(const Problem& problem, const Targ
               w.begin, w.end, hint, attr, kAllowEmpty);
     return made && walks_channels_slowly(made, roles, d) ? Desc() : made;
   });
-  if (!desc) return kNoPrimitive;
-  if (multiplies_by_group(desc, roles)) return kNarrowGroups;
+  if (const char* reason = refuse(desc, roles)) return reason;
   run.add(desc,
           {run.reads(DNNL_ARG_SRC, run.in(problem, wide), have.wide, desc.src_desc()),
            run.reads(DNNL_ARG_DIFF_DST, run.in(problem, narrow), have.narrow, desc.diff_dst_desc()),

@@ -99,15 +99,15 @@ class GraphReader {
   Status read_ops(const JsonValue& root) {
     PT_ASSIGN(const JsonValue* ops, reader_.member(root, "graph"));
     PT_ASSIGN(const JsonValue::List* list, reader_.list(*ops).at("`graph`"));
-    std::vector<op> read_ops;
+    std::vector<op> made;
     for (const JsonValue& v : *list) {
       Result<op> read = read_op(v);
       if (!read.ok()) return std::move(read).take_status().at(place_of(v));
-      read_ops.push_back(std::move(*read));
+      made.push_back(std::move(*read));
       lines_.push_back(v.line);
     }
-    take_strides_of_producers(read_ops);
-    for (size_t i = 0; i < read_ops.size(); ++i) PT_TRY(reader_.here((*list)[i], graph_.add_op(read_ops[i])));
+    take_strides_of_producers(made);
+    for (size_t i = 0; i < made.size(); ++i) PT_TRY(reader_.here((*list)[i], graph_.add_op(made[i])));
     return {};
   }
 

@@ -403,7 +403,7 @@ const Spelling kSpellings[] = {
      "%2: f32[8,8] = MatMul(%0: f32[8,4], %1: f32[4,8]); %3: f32[8,8] = SoftMax(%2) {axis=-1}; "
      "%5: u8[8,8] = DynamicQuantize(%3, %4: f32[1]) {qtype=per_tensor}; "
      "%6: f32[8,8] = DynamicDequantize(%5, %4) {qtype=per_tensor}; %8: f32[8,4] = MatMul(%6, %7: f32[8,4])",
-     // They are rounded for the reader of another product.
+     // Nothing multiplies them.
      "%2: f32[8,8] = MatMul(%0: f32[8,4], %1: f32[4,8]); %3: f32[8,8] = SoftMax(%2) {axis=-1}; "
      "%5: u8[8,8] = DynamicQuantize(%3, %4: f32[1]) {qtype=per_tensor}",
      "[matmul_neighbourhood: 1,2,3]"},

@@ -3,7 +3,6 @@
 #include "kernels/jit/code/body.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <climits>
 
@@ -16,8 +15,6 @@ namespace {
 constexpr int kReadInPlace = 1, kMoved = 2;
 /// With fewer and fewer values in registers for good, traffic falls and then rises; it is trusted to after so many.
 constexpr int kMostInVain = 2;
-
-std::array<uint16_t, 3> operands_of(const Lane& lane) { return {lane.a, lane.b, lane.c}; }
 
 /// Of numbers only four lanes matter, which take less time. Other operations are as fast in all lanes, or need them.
 bool takes_four_lanes(const Lane& lane) {

@@ -167,6 +167,7 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   Xbyak::Opmask mask_of(int count);
   void load_masked(const Xbyak::Xmm& dst, int bytes, const Xbyak::RegExp& address);
   void load_same(Xbyak::Xmm dst, Dtype dtype, const Xbyak::RegExp& address);
+  void load_bytes_of_bits(Xbyak::Xmm bytes, const Xbyak::RegExp& address, int count);
   void load_packed(Xbyak::Xmm dst, Dtype dtype, const Xbyak::RegExp& address, int count);
   void widen(Xbyak::Xmm dst, Dtype dtype);
   void halves_to_f32(Xbyak::Xmm v);

@@ -183,9 +183,22 @@ void Emitter::halves_to_f32(Xmm v) {
   vcvtph2ps(v, half(v));
 }
 
+namespace {
+
+/// Of elements of four bits: bits of each, and how many four bytes hold.
+constexpr int kBits = 4, kOfFourBytes = 8;
+
+}  // namespace
+
+/// The bytes that hold `count` elements of four bits, zeros behind them.
+void Emitter::load_bytes_of_bits(Xmm bytes, const RegExp& address, int count) {
+  if (count == lanes()) return vmovq(bytes, ptr[address]);
+  use_mask(0, (count + 1) / 2);
+  vmovdqu8(bytes | k1 | T_z, ptr[address]);
+}
+
 /// Each lane gets the four bytes that hold its element, and shifts.
 void Emitter::load_packed(Xmm dst, Dtype dtype, const RegExp& address, int count) {
-  constexpr int kOfFourBytes = 8, kBits = 4;
   const Xmm bytes = low(dst);
   const bool whole = count == lanes(), is_signed = dtype == Dtype::s4;
   std::vector<int32_t> fours, shifts;
@@ -195,12 +208,7 @@ void Emitter::load_packed(Xmm dst, Dtype dtype, const RegExp& address, int count
     shifts.push_back(is_signed ? 32 - kBits - up : up);
   }
   if (wide_) {
-    if (whole) {
-      vmovq(bytes, ptr[address]);
-    } else {
-      use_mask(0, (count + 1) / 2);
-      vmovdqu8(bytes | k1 | T_z, ptr[address]);
-    }
+    load_bytes_of_bits(bytes, address, count);
     vmovups(scratch(0), pattern(fours));
     vpermd(Xbyak::Zmm(dst.getIdx()), Xbyak::Zmm(scratch(0).getIdx()), Xbyak::Zmm(dst.getIdx()));
   } else if (whole) {
@@ -223,23 +231,19 @@ void Emitter::load_packed(Xmm dst, Dtype dtype, const RegExp& address, int count
 /// Bytes that begin with each lane's bits, of the eight that hold all; without an instruction for them, which four of
 /// these each lane gets, and shifts.
 Xbyak::Address Emitter::bit_places() {
-  constexpr int kBits = 4, kOfFourBytes = 8;
   std::vector<int32_t> places;
   for (int i = 0; i < lanes(); ++i) places.push_back(shifts_bits_ ? kBits * i : i / kOfFourBytes);
   return pattern(places);
 }
 
 void Emitter::load_four_bits(Xmm dst, Xmm places, const RegExp& address, int count) {
-  constexpr int kBits = 4, kOfFourBytes = 8;
   const Xbyak::Zmm to(dst.getIdx()), order(places.getIdx());
-  if (count < lanes()) {
-    use_mask(0, (count + 1) / 2);
-    vmovdqu8(low(dst) | k1 | T_z, ptr[address]);
-    if (shifts_bits_) vpbroadcastq(to, low(dst));
-  } else if (!shifts_bits_) {
-    vmovq(low(dst), ptr[address]);
+  if (shifts_bits_ && count == lanes()) return vpmultishiftqb(to, order, ptr_b[address]);
+  load_bytes_of_bits(low(dst), address, count);
+  if (shifts_bits_) {
+    vpbroadcastq(to, low(dst));
+    return vpmultishiftqb(to, order, to);
   }
-  if (shifts_bits_) return count < lanes() ? vpmultishiftqb(to, order, to) : vpmultishiftqb(to, order, ptr_b[address]);
   std::vector<int32_t> shifts;
   for (int i = 0; i < lanes(); ++i) shifts.push_back(kBits * (i % kOfFourBytes));
   vpermd(to, order, to);

@@ -3,7 +3,6 @@
 #include "kernels/jit/code/four_bits.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace partita::jit {
 namespace {
@@ -17,10 +16,8 @@ bool is_by_lane(LaneOp op) {
   return is_from(add, sra) || is_from(to_int, fraction) || is_from(inverse, rectified);
 }
 
-std::array<uint16_t, 3> read_by(const Lane& lane) { return {lane.a, lane.b, lane.c}; }
-
-/// Of each value, what it depends on.
-enum class From : uint8_t { elsewhere, row, bits };
+/// What a value depends on at the most.
+enum class From : uint8_t { row, bits, elsewhere };
 
 /// `bits`: the load that is looked at.
 std::vector<From> origins(const std::vector<Lane>& code, size_t bits, const std::function<bool(int)>& repeats) {
@@ -33,13 +30,8 @@ std::vector<From> origins(const std::vector<Lane>& code, size_t bits, const std:
       from[i] = From::row;
     } else if (is_by_lane(lane.op)) {
       from[i] = From::row;
-      for (int k = 0; k < lane_operands(lane.op); ++k) {
-        const From operand = from[read_by(lane)[static_cast<size_t>(k)]];
-        if (operand == From::elsewhere || from[i] == From::elsewhere)
-          from[i] = From::elsewhere;
-        else
-          from[i] = std::max(from[i], operand);
-      }
+      for (int k = 0; k < lane_operands(lane.op); ++k)
+        from[i] = std::max(from[i], from[operands_of(lane)[static_cast<size_t>(k)]]);
     }
   }
   return from;
@@ -51,7 +43,7 @@ std::vector<size_t> wanted_values(const std::vector<Lane>& code, const std::vect
   for (size_t i = 0; i < code.size(); ++i) {
     if (from[i] == From::bits) continue;
     for (int k = 0; k < lane_operands(code[i].op); ++k) {
-      const size_t value = read_by(code[i])[static_cast<size_t>(k)];
+      const size_t value = operands_of(code[i])[static_cast<size_t>(k)];
       if (from[value] == From::bits && std::ranges::find(list, value) == list.end()) list.push_back(value);
     }
   }

@@ -125,7 +125,7 @@ std::vector<int> levels_of(const Lanes& lanes) {
   const std::vector<Lane>& code = lanes.code;
   std::vector<int> level(code.size(), 0);
   for (size_t i = 0; i < code.size(); ++i) {
-    const std::array read = {code[i].a, code[i].b, code[i].c};
+    const std::array read = operands_of(code[i]);
     for (int k = 0; k < lane_operands(code[i].op); ++k) {
       const auto r = read[static_cast<size_t>(k)];
       if (code[r].op != LaneOp::constant) level[i] = std::max(level[i], level[r] + 1);
@@ -149,7 +149,7 @@ Lanes conditions_beside_selects(const Lanes& lanes, int most_selects) {
   for (size_t i = code.size(); i-- > 0;) {  // backwards: what only dead operations read is dead as well
     const Lane& lane = code[i];
     if (is_dead(i)) continue;
-    const std::array read = {lane.a, lane.b, lane.c};
+    const std::array read = operands_of(lane);
     for (int k = 0; k < lane_operands(lane.op); ++k) ++uses[read[static_cast<size_t>(k)]];
     if (lane.op == LaneOp::select) ++conditions[lane.a];
   }

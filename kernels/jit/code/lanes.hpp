@@ -3,6 +3,7 @@
 // vector of 32-bit lanes (f32, s32, or a mask of all ones and all zeros); how many lanes is the emitter's business.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <string_view>
@@ -109,6 +110,7 @@ Lanes conditions_beside_selects(const Lanes& lanes, int most_selects);
 bool compares(LaneOp op);
 /// How many of a, b, c an operation reads.
 int lane_operands(LaneOp op);
+inline std::array<uint16_t, 3> operands_of(const Lane& lane) { return {lane.a, lane.b, lane.c}; }
 
 /// How near elementary functions come to the exact result.
 enum class Precision : uint8_t {

@@ -223,20 +223,24 @@ RegExp RowEmitter::elements(size_t k) {
 void RowEmitter::load_operand(Xmm dst, int k, int count) {
   const RowOperand& o = shape_.in[static_cast<size_t>(k)];
   if (!o.steps) return load(dst, o.dtype, Walk::same, address(static_cast<size_t>(k)), count);
-  if (o.count > 0) count = o.count;
-  const RegExp from = elements(static_cast<size_t>(k));
-  fetch(o, from, count);
+  const RegExp from = next_elements(k, count);
   if (o.packed) return load_bytes(dst, sizeof(float), from, count);
   if (o.every_other != EveryOther::no) return load_every_other(dst, from, o.every_other == EveryOther::odd);
   load(dst, o.dtype, Walk::next, from, count);
 }
 
 void RowEmitter::load_bits(Xmm dst, Xmm places, int k, int count) {
+  const RegExp from = next_elements(k, count);
+  load_four_bits(dst, places, from, count);
+}
+
+/// The vector's elements of input `k`, of which `count` becomes how many it has; fetches what comes behind them.
+RegExp RowEmitter::next_elements(int k, int& count) {
   const RowOperand& o = shape_.in[static_cast<size_t>(k)];
   if (o.count > 0) count = o.count;
   const RegExp from = elements(static_cast<size_t>(k));
   fetch(o, from, count);
-  load_four_bits(dst, places, from, count);
+  return from;
 }
 
 /// What lies some way behind the vector at `from`.

@@ -126,6 +126,7 @@ class RowEmitter : protected Emitter {
   int held_vectors(size_t operations) const;
   int vectors_together() const;
   Xbyak::RegExp elements(size_t k);
+  Xbyak::RegExp next_elements(int input, int& count);
   size_t joined_result(size_t output) const;
   void load_operand(Xbyak::Xmm dst, int operand, int count);
   void load_bits(Xbyak::Xmm dst, Xbyak::Xmm places, int operand, int count);
