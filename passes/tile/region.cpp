@@ -324,11 +324,11 @@ class Finder {
     }
     const auto number = [&](int c, int64_t size) {
       const auto at = std::find(axes.begin(), axes.end(), classes_.of(c));
-      return at == axes.end() || size == 1 ? -1 : static_cast<int>(at - axes.begin());
+      return TileCut{at == axes.end() || size == 1 ? -1 : static_cast<int>(at - axes.begin())};
     };
     for (size_t s : steps_) {
       r.walks.push_back(*walks_[s]);
-      std::vector<int>& tiled = r.tiled.emplace_back();
+      std::vector<TileCut>& tiled = r.tiled.emplace_back();
       for (size_t d = 0; d < space_[s].size(); ++d)
         tiled.push_back(number(space_[s][d], walks_[s]->space[static_cast<int>(d)]));
     }
@@ -362,13 +362,23 @@ const Region::Local* Region::local_of(int buffer) const {
 
 bool Region::accumulates(const Program& program, size_t i) const {
   if (!is_matmul(program.steps[steps[i]])) return false;
-  return tiled[i].back() == static_cast<int>(axes.size()) - 1;  // the last axis of a product's space is the summed one
+  return tiled[i].back().axis ==
+         static_cast<int>(axes.size()) - 1;  // the last axis of a product's space is the summed one
 }
 
 bool Region::accumulates(const Program& program) const {
   for (size_t i = 0; i < steps.size(); ++i)
     if (accumulates(program, i)) return true;
   return false;
+}
+
+std::optional<Within> axis_around(int64_t extent, int64_t stride, const Dims& dims, const Dims& strides) {
+  if (extent <= 1 || stride == 0) return std::nullopt;
+  for (int a = 0; a < dims.size(); ++a) {
+    if (dims[a] <= 1 || strides[a] == 0) continue;
+    if (stride % strides[a] == 0 && extent * stride <= dims[a] * strides[a]) return Within{a, stride / strides[a]};
+  }
+  return std::nullopt;
 }
 
 std::optional<std::vector<int>> axes_of_view(const TensorDesc& view, const logical_tensor& buffer) {

@@ -15,6 +15,18 @@ struct TileAxis {
   int64_t extent = 1;
 };
 
+/// How an axis of a step or of a value is cut: along which tile axis (-1: not), and how many of its elements one index
+/// of the tile axis is.
+struct TileCut {
+  int axis = -1;
+  int64_t times = 1;
+
+  /// Elements of a tile with such extents, of `whole` in all.
+  int64_t of(int64_t whole, const std::vector<int64_t>& extents) const {
+    return axis < 0 ? whole : extents[static_cast<size_t>(axis)] * times;
+  }
+};
+
 /// What a region stands around.
 enum class Around : uint8_t {
   products,  ///< the largest temporary between two matrix products
@@ -23,15 +35,14 @@ enum class Around : uint8_t {
 
 struct Region {
   Around around = Around::products;
-  std::vector<size_t> steps;   ///< in order
-  std::vector<Walk> walks;     ///< of each of them
-  std::vector<TileAxis> axes;  ///< outermost first
-  /// Of each step, for each axis of its space: the number of the tile axis, or -1.
-  std::vector<std::vector<int>> tiled;
-  /// Buffers that only the region touches: a tile has its own piece. For each of their axes the tile axis, or -1.
+  std::vector<size_t> steps;                ///< in order
+  std::vector<Walk> walks;                  ///< of each of them
+  std::vector<TileAxis> axes;               ///< outermost first
+  std::vector<std::vector<TileCut>> tiled;  ///< of each step, for each axis of its space
+  /// Buffers that only the region touches: a tile has its own piece.
   struct Local {
     int buffer;
-    std::vector<int> tiled;
+    std::vector<TileCut> tiled;  ///< for each axis
   };
   std::vector<Local> local;
 
@@ -44,6 +55,14 @@ struct Region {
 
 /// Nothing where there is none. `sums`: whether products may sum along the last tile axis.
 std::optional<Region> find_region(const Program& program, Around around, bool sums = true);
+
+/// Where an axis of a view lies in a tensor: as all of an axis, or as part of it, in steps of `times` elements.
+struct Within {
+  int axis;
+  int64_t times;
+};
+/// Nothing where it repeats, has size 1, or lies across axes.
+std::optional<Within> axis_around(int64_t extent, int64_t stride, const Dims& dims, const Dims& strides);
 
 /// Which axis of `buffer` each axis of a view of it moves along; -1 where it repeats or has size 1. Nothing where the
 /// view is no permutation of whole axes.

@@ -28,7 +28,7 @@ void replace_indices(Program& program, const Region& region) {
   for (size_t i = 0; i < region.steps.size(); ++i) {
     Step& step = program.steps[region.steps[i]];
     for (Instr& in : step.problem.back.code) {
-      if (in.op != ExprOp::index_s32 || region.tiled[i][static_cast<size_t>(in.imm)] < 0) continue;
+      if (in.op != ExprOp::index_s32 || region.tiled[i][static_cast<size_t>(in.imm)].axis < 0) continue;
       const Dims& space = step.problem.out[0].dims;
       const auto axis = in.imm;
       std::vector<int32_t> table(static_cast<size_t>(space[axis]));
@@ -50,7 +50,7 @@ void replace_indices(Program& program, const Region& region) {
 bool counts_along_tiles(const Program& program, const Region& region) {
   for (size_t i = 0; i < region.steps.size(); ++i)
     for (const Instr& in : program.steps[region.steps[i]].problem.back.code)
-      if (in.op == ExprOp::index_s32 && region.tiled[i][static_cast<size_t>(in.imm)] >= 0) return true;
+      if (in.op == ExprOp::index_s32 && region.tiled[i][static_cast<size_t>(in.imm)].axis >= 0) return true;
   return false;
 }
 

@@ -72,7 +72,13 @@ class Maker {
       PT_TRY(cut(i, region_.walks[i].out[0], true, buffer, result));
       const TensorDesc sums = sums_of(result.dims);
       LoopStep store;
-      const auto sum = store.load(sums, add_sums(sums));
+      auto sum = store.load(sums, add_sums(sums));
+      if (whole.in.size() > 2) {
+        TensorDesc bias = whole.problem.in[2];
+        int at = whole.in[2];
+        PT_TRY(cut(i, region_.walks[i].in[2], false, at, bias));
+        sum = store.builder().add(sum, store.load(spread(bias, result.dims), at));
+      }
       store.store(result, buffer, sum);
       made_.program.steps.push_back(store.take());
       made_.program.steps.back().ops = whole.ops;
@@ -91,12 +97,10 @@ class Maker {
     return std::move(made_);
   }
 
-  int64_t extent_of(int axis, int64_t whole) const { return axis < 0 ? whole : extents_[static_cast<size_t>(axis)]; }
-
   void add_local(const Region::Local& l) {
     const logical_tensor& whole = around_.buffers[static_cast<size_t>(l.buffer)].desc;
     Dims dims;
-    for (int d = 0; d < whole.rank(); ++d) dims.push_back(extent_of(l.tiled[static_cast<size_t>(d)], whole.dims[d]));
+    for (int d = 0; d < whole.rank(); ++d) dims.push_back(l.tiled[static_cast<size_t>(d)].of(whole.dims[d], extents_));
     local_[l.buffer] = add_temporary(whole.dtype, dims);
   }
 
@@ -139,9 +143,11 @@ class Maker {
   /// may use the memory of its result before it knows all of it.
   Status add_summand(size_t i) {
     Step product = around_.steps[region_.steps[i]];
+    product.in.resize(2);  // a bias is added behind
+    product.problem.in.resize(2);
     PT_TRY(cut_inputs(i, product));
     Dims dims = product.problem.out[0].dims;
-    for (int d = 0; d < dims.size(); ++d) dims[d] = extent_of(tile_axis(i, region_.walks[i].out[0], dims, d), dims[d]);
+    for (int d = 0; d < dims.size(); ++d) dims[d] = cut_of(i, region_.walks[i].out[0], dims, d).of(dims[d], extents_);
     const TensorDesc sums = sums_of(dims);
     const int summand = add_temporary(Dtype::f32, dims), all = add_sums(sums);
     product.out[0] = summand;
@@ -155,19 +161,19 @@ class Maker {
     return {};
   }
 
-  /// The tile axis along which axis `d` of an operand with these dims is cut; -1: none.
-  int tile_axis(size_t i, const std::vector<int>& walked, const Dims& dims, int d) const {
+  /// How axis `d` of an operand with these dims is cut.
+  TileCut cut_of(size_t i, const std::vector<int>& walked, const Dims& dims, int d) const {
     const int at = walked[static_cast<size_t>(d)];
-    return at >= 0 && dims[d] > 1 ? region_.tiled[i][static_cast<size_t>(at)] : -1;
+    return at >= 0 && dims[d] > 1 ? region_.tiled[i][static_cast<size_t>(at)] : TileCut{};
   }
 
   /// An operand as the tile sees it.
   Status cut(size_t i, const std::vector<int>& walked, bool written, int& buffer, TensorDesc& desc) {
-    std::vector<int> axes;
+    std::vector<TileCut> cuts;
     Dims dims = desc.dims;
     for (int d = 0; d < desc.dims.size(); ++d) {
-      axes.push_back(tile_axis(i, walked, desc.dims, d));
-      dims[d] = extent_of(axes.back(), desc.dims[d]);
+      cuts.push_back(cut_of(i, walked, desc.dims, d));
+      dims[d] = cuts.back().of(desc.dims[d], extents_);
     }
     const auto local = local_.find(buffer);
     if (local != local_.end()) {
@@ -177,8 +183,9 @@ class Maker {
     }
     Port port{.buffer = buffer, .step = std::vector<int64_t>(extents_.size(), 0), .written = written};
     const int64_t bits = bits_of(desc.dtype);
-    for (size_t d = 0; d < axes.size(); ++d)
-      if (axes[d] >= 0) port.step[static_cast<size_t>(axes[d])] += desc.strides[static_cast<int>(d)] * bits;
+    for (size_t d = 0; d < cuts.size(); ++d)
+      if (const TileCut& c = cuts[d]; c.axis >= 0)
+        port.step[static_cast<size_t>(c.axis)] += desc.strides[static_cast<int>(d)] * c.times * bits;
     port.first = desc.offset * bits;
     bool whole_bytes = port.first % 8 == 0;
     for (size_t c = 0; c < extents_.size(); ++c) whole_bytes = whole_bytes && port.step[c] * extents_[c] % 8 == 0;
@@ -206,12 +213,11 @@ class Maker {
     const logical_tensor& own = made_.program.buffers[static_cast<size_t>(piece)].desc;
     if (desc.dims == whole.dims && desc.strides == whole.strides) return {desc.dtype, own.dims, own.strides, 0};
     TensorDesc view{desc.dtype, dims, Dims(dims.size(), 0), 0};
-    const std::vector<int> axes = *axes_of_view(desc, whole);
     int64_t next = 1;
     for (int d = dims.size() - 1; d >= 0; --d) {
-      const int a = axes[static_cast<size_t>(d)];
+      const auto at = axis_around(desc.dims[d], desc.strides[d], Dims(whole.dims), Dims(whole.strides));
       // an axis of size 1 has any stride, but a repeated one none
-      view.strides[d] = a >= 0 ? own.strides[a] : desc.dims[d] > 1 ? 0 : next;
+      view.strides[d] = at ? own.strides[at->axis] * at->times : desc.dims[d] > 1 ? 0 : next;
       next = std::max(next, view.strides[d] * dims[d]);
     }
     return view;

@@ -91,7 +91,7 @@ class Sizes {
         for (int d = 0; d < desc.dims.size(); ++d) {
           if (desc.strides[d] == 0) continue;
           const int at = r_.walks[i].in[k][static_cast<size_t>(d)];
-          const int axis = at < 0 ? -1 : r_.tiled[i][static_cast<size_t>(at)];
+          const int axis = at < 0 ? -1 : r_.tiled[i][static_cast<size_t>(at)].axis;
           moves = moves || (by == Tiles::all ? axis >= 0 : axis == last);
           elements *= desc.dims[d];
         }
@@ -105,10 +105,7 @@ class Sizes {
   int64_t piece(const Region::Local& local, const std::vector<int64_t>& extents) const {
     const logical_tensor& desc = p_.buffers[static_cast<size_t>(local.buffer)].desc;
     int64_t n = 1;
-    for (int d = 0; d < desc.rank(); ++d) {
-      const int axis = local.tiled[static_cast<size_t>(d)];
-      n *= axis < 0 ? desc.dims[d] : extents[static_cast<size_t>(axis)];
-    }
+    for (int d = 0; d < desc.rank(); ++d) n *= local.tiled[static_cast<size_t>(d)].of(desc.dims[d], extents);
     return static_cast<int64_t>(bytes_for(desc.dtype, n));
   }
 
@@ -130,7 +127,7 @@ bool is_matrix_axis(const Program& program, const Region& region, int axis) {
     const Problem& p = program.steps[region.steps[i]].problem;
     if (p.step != StepKind::matmul) continue;
     const auto rank = static_cast<size_t>(p.out[0].dims.size());
-    if (region.tiled[i][rank - 2] == axis || region.tiled[i][rank - 1] == axis) return true;
+    if (region.tiled[i][rank - 2].axis == axis || region.tiled[i][rank - 1].axis == axis) return true;
   }
   return false;
 }
@@ -226,7 +223,7 @@ class Traffic {
 
  private:
   /// Bytes that were not known before.
-  int64_t add(int buffer, const TensorDesc& desc, const std::vector<int>& walked, const std::vector<int>& tiled,
+  int64_t add(int buffer, const TensorDesc& desc, const std::vector<int>& walked, const std::vector<TileCut>& tiled,
               bool behind) {
     if (buffer == Step::kNoBuffer) return 0;
     int64_t places = 1, stride = 0;
@@ -234,7 +231,7 @@ class Traffic {
       if (desc.strides[d] == 0) continue;
       places *= desc.dims[d];
       const int at = walked[static_cast<size_t>(d)];
-      if (at >= 0 && tiled[static_cast<size_t>(at)] >= 0) stride = desc.strides[d];
+      if (at >= 0 && tiled[static_cast<size_t>(at)].axis >= 0) stride = desc.strides[d];
     }
     if (places <= r_.axes[0].extent) return 0;  // a number for each index
     if (!seen_.insert(buffer).second) {
