@@ -65,7 +65,8 @@ struct Kernel {
   /// loaded before the element is stored, and never again. Over slices (StepTraits::rows) also over one that `front`
   /// loads.
   bool in_place = false;
-  bool slow = false;  ///< computes everything, element by element: the interpreter, references
+  bool slow = false;       ///< computes everything, element by element: the interpreter, references
+  bool in_floats = false;  ///< on f32 copies of its operands
 };
 
 /// The table of one kind of step, best row first (kernels/tables.cpp).

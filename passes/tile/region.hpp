@@ -31,6 +31,7 @@ struct TileCut {
 enum class Around : uint8_t {
   products,  ///< the largest temporary between two matrix products
   sums,      ///< sums that loops make of tensors which loops behind them read again (batch normalisation)
+  weights,   ///< a matrix that loops make for one product (dequantized weights)
 };
 
 struct Region {

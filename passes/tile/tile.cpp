@@ -10,6 +10,7 @@
 #include "passes/tile/split_products.hpp"
 #include "passes/tile/tile_program.hpp"
 #include "passes/tile/tiling.hpp"
+#include "passes/tile/weights.hpp"
 #include "src/base/check.hpp"
 #include "src/base/text.hpp"
 
@@ -56,6 +57,7 @@ bool counts_along_tiles(const Program& program, const Region& region) {
 
 /// Steps that need the region's results stand behind it, the others before it.
 void put_in_place(Program& program, const Region& region, Step made) {
+  made.picked.kernel = &kTiles;
   std::vector<Step> before, behind;
   for (size_t s = 0; s < program.steps.size(); ++s) {
     if (std::binary_search(region.steps.begin(), region.steps.end(), s)) continue;
@@ -103,9 +105,7 @@ Status tile_all(Program& program, const Target& target, Around around, const Til
     Result<Step> made = tile_step(program, region, extents, target);
     if (made.status().code() == Code::unimplemented) return {};  // what no kernel takes in tiles runs as a whole
     if (!made.ok()) return std::move(made).take_status();
-    Step step = std::move(made).value();
-    step.picked.kernel = &kTiles;
-    put_in_place(program, region, std::move(step));
+    put_in_place(program, region, std::move(made).value());
   }
 }
 
@@ -128,10 +128,32 @@ Status tile_products(Program& program, const Target& target) {
   return {};
 }
 
+/// Matrices that are made for one product never exist as a whole.
+Status tile_weights(Program& program, const Target& target) {
+  for (size_t s = 0; s < program.steps.size();) {
+    auto found = find_weights(program, s, target);
+    if (!found) {
+      ++s;
+      continue;
+    }
+    Result<Step> made = tile_step(found->program, found->region, found->extents, target);
+    if (made.status().code() == Code::unimplemented) {
+      ++s;
+      continue;
+    }
+    if (!made.ok()) return std::move(made).take_status();
+    program = std::move(found->program);
+    put_in_place(program, found->region, std::move(made).value());
+    s = 0;
+  }
+  return {};
+}
+
 }  // namespace
 
 Status tile(Program& program, const Target& target) {
   PT_TRY(tile_products(program, target));
+  if (generates_loops(target)) PT_TRY(tile_weights(program, target));
   return generates_loops(target) ? tile_all(program, target, Around::sums, tiling_of_sums) : Status();
 }
 

@@ -2,6 +2,8 @@
 // Steps that run tile by tile: what is taken, how much memory it needs, and that it changes no result.
 #include <gtest/gtest.h>
 
+#include "src/base/cpu.hpp"
+#include "src/base/round.hpp"
 #include "src/base/text.hpp"
 #include "tests/support/compiled_run.hpp"
 #include "tests/support/random_problem.hpp"
@@ -293,6 +295,107 @@ TEST(tile, random_attention_is_what_the_references_compute) {
     const char* dtypes[] = {"f32", "bf16", "f16"};
     const CompiledGraph g =
         compiled_graph(attention(b, h, s, d, dtypes[random.whole(0, 2)]), static_cast<int>(random.whole(1, 3)), seed);
+    ASSERT_EQ(g.difference(g.run()), "") << g.steps();
+  }
+}
+
+/// Columns for which a matrix of 640 rows, in 16 bits, leaves the second-level cache.
+int64_t many_columns() { return rounded_up(static_cast<int64_t>(second_level_cache_bytes()) / (640 * 2), 256) + 256; }
+
+/// The step that makes weights tile by tile; null where there is none.
+const Step* weights_tiles(const CompiledGraph& g) {
+  for (const Step& s : g.executable->program.steps)
+    if (s.problem.step == StepKind::tiles) return &s;
+  return nullptr;
+}
+
+size_t weights_bytes(int64_t columns) { return static_cast<size_t>(640 * columns) * 2; }
+
+TEST(tile, dequantized_weights_never_exist_as_a_whole) {
+  const int64_t n = many_columns(), half = n / 2;
+  const struct {
+    const char* what;
+    std::string text;
+  } cases[] = {
+      {"a scale a column", str("%9: f32 = Dequantize(%0: s8[640,", n, "]) {scales=[0.02], zps=[3], qtype=per_tensor};",
+                               "%10 = Multiply(%9, %1: f32[", n, "]); %11 = MatMul(%2: f32[3,640], %10)")},
+      {"groups of rows, four bits",
+       str("%10: f32 = DynamicDequantize(%0: u4[640,", n, "], %1: f32[5,", n, "], %2: u8[5,", n,
+           "]) {qtype=per_group, group_shape=[128,1], axis=-1}; %11 = MatMul(%3: f32[3,640], %10)")},
+      {"groups of columns, f16",
+       str("%10: f16 = DynamicDequantize(%0: s4[640,", n, "], %1: f16[640,", n / 128,
+           "]) {qtype=per_group, group_shape=[1,128], axis=-1}; %11: f16 = MatMul(%3: f16[3,640], %10)")},
+      {"the other order of axes, bf16", str("%10: bf16 = DynamicDequantize(%0: u4[", n, ",640], %1: bf16[", n,
+                                            ",10], %2: u4[", n, ",10]) {qtype=per_group, group_shape=[1,64], axis=-1};",
+                                            "%11: bf16 = MatMul(%3: bf16[3,640], %10) {transpose_b=true}")},
+      {"the first factor, and a bias",
+       str("%10: f32 = DynamicDequantize(%0: s8[", n, ",640], %1: f32[", n,
+           "]) {qtype=per_channel, axis=0}; %11 = MatMul(%10, %3: f32[640,3], %4: f32[3])")},
+      {"a batch of matrices, and what stands behind",
+       str("%9: f32 = DynamicDequantize(%0: s8[2,640,", half, "], %1: f32[1]) {qtype=per_tensor};",
+           "%10: bf16 = TypeCast(%9); %11: bf16 = MatMul(%3: bf16[2,3,640], %10, %4: bf16[", half,
+           "]); %12 = ReLU(%11)")},
+      {"few summed, f16 and a bias",
+       str("%10: f16 = DynamicDequantize(%0: s8[160,", 4 * n, "], %1: f16[", 4 * n,
+           "]) {qtype=per_channel, axis=1}; %11: f16 = MatMul(%2: f16[3,160], %10, %3: f16[", 4 * n, "])")},
+      {"rows of a batch", str("%10: f32 = DynamicDequantize(%0: u8[640,", n, "], %1: f32[1], %2: u8[1]) ",
+                              "{qtype=per_tensor}; %11 = MatMul(%3: f32[2,2,640], %10)")},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.what);
+    const CompiledGraph g = compiled_graph(c.text, 2);
+    const Step* tiles = weights_tiles(g);
+    ASSERT_TRUE(tiles) << g.steps();
+    EXPECT_NE(tiles->note.find("equantize"), std::string::npos) << g.steps();
+    EXPECT_LT(g.executable->program.arena_bytes, weights_bytes(n)) << g.steps();
+    const Tensors expected = g.run();
+    EXPECT_EQ(g.difference(expected), "") << g.steps();
+    for (int threads : {1, 3, 8}) EXPECT_EQ(bit_difference(compiled_graph(c.text, threads).run(), expected), "");
+  }
+}
+
+TEST(tile, weights_that_others_need_or_many_rows_share_exist_as_a_whole) {
+  const int64_t n = many_columns();
+  const auto product = [&](int rows, const char* behind, const std::vector<uint64_t>& constants = {}) {
+    return compiled_graph(
+        str("%10: bf16 = DynamicDequantize(%0: s8[640,", n, "], %1: bf16[", n,
+            "]) {qtype=per_channel, axis=1}; %11: bf16 = MatMul(%2: bf16[", rows, ",640], %10);", behind),
+        2, 1, constants);
+  };
+  EXPECT_TRUE(weights_tiles(product(4, "")));
+  EXPECT_FALSE(weights_tiles(product(300, "")));
+  EXPECT_FALSE(weights_tiles(product(4, "%12: bf16 = ReLU(%10)")));
+  EXPECT_FALSE(weights_tiles(product(4, "%12: bf16 = MatMul(%3: bf16[4,640], %10)")));
+  // nor few columns, which threads could not share
+  const CompiledGraph few =
+      compiled_graph(str("%10: f32 = Dequantize(%0: s8[", 3 * n, ",256]) {scales=[0.02], zps=[0], qtype=per_tensor};",
+                         "%11 = MatMul(%1: f32[3,", 3 * n, "], %10)"),
+                     2);
+  EXPECT_FALSE(weights_tiles(few)) << few.steps();
+  EXPECT_EQ(few.difference(few.run()), "") << few.steps();
+}
+
+TEST(tile, random_dequantized_weights_are_what_the_references_compute) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(str("seed ", seed));
+    Random random(seed);
+    const char *types[] = {"s4", "u4", "s8", "u8"}, *floats[] = {"f32", "bf16", "f16"};
+    const int64_t group = int64_t{1} << random.whole(1, 7), n = many_columns() + group * random.whole(0, 3);
+    const int64_t summed = 512 + 128 * random.whole(0, 3), whole_n = n / group * group;
+    const bool turned = random.whole(0, 1) == 1, along_summed = random.whole(0, 1) == 1;
+    const std::string matrix = turned ? str(whole_n, ",", summed) : str(summed, ",", whole_n);
+    const bool last = turned == along_summed;
+    const int64_t first = turned ? whole_n : summed, second = turned ? summed : whole_n;
+    const std::string groups = last ? str(first, ",", second / group) : str(first / group, ",", second);
+    const char *type = types[random.whole(0, 3)], *number = floats[random.whole(0, 2)];
+    const std::string zero_points =
+        random.whole(0, 1) == 1 ? str(", %2: ", type[0] == 'u' ? "u8" : "s8", "[", groups, "]") : "";
+    const CompiledGraph g = compiled_graph(
+        str("%10: ", number, " = DynamicDequantize(%0: ", type, "[", matrix, "], %1: ", number, "[", groups, "]",
+            zero_points, ") {qtype=per_group, group_shape=", last ? str("[1,", group, "]") : str("[", group, ",1]"),
+            ", axis=-1}; %11: ", number, " = MatMul(%3: ", number, "[", random.whole(2, 9), ",", summed,
+            "], %10) {transpose_b=", turned ? "true" : "false", "}"),
+        static_cast<int>(random.whole(1, 3)), seed);
     ASSERT_EQ(g.difference(g.run()), "") << g.steps();
   }
 }

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// Regions around matrices that loops make for one product. An axis of the matrix may be one axis of a loop, or groups
+// and what is in them; tiles are made of whole groups.
+#include "passes/tile/weights.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "kernels/loop/fold_plan.hpp"
+#include "passes/lower/lowering.hpp"
+#include "src/base/cpu.hpp"
+#include "src/base/dtype.hpp"
+#include "src/base/shape.hpp"
+
+namespace partita {
+namespace {
+
+constexpr int64_t kMostRows = 256;  ///< of the other factor; with more, making the matrix takes little of the time
+/// Of tiles, where neighbours in memory are along them, and else.
+constexpr int64_t kColumnsOfRows = 256, kColumns = 128;
+constexpr int64_t kSummed = 512;
+constexpr int64_t kWantedTiles = 16, kLeastTiles = 8;  ///< next to each other: threads do not share sums
+constexpr int64_t kLeastColumns = 64;                  ///< products of less are slow
+constexpr int64_t kLeastSummed = 128;  ///< products that sum over less, and add to what others summed, are slow
+
+/// Where an axis of a step or of a value lies in the matrix: along which of the product's axes (-1: none), how many of
+/// its elements are from one index to the next, and whether it is the outermost that lies there.
+struct Place {
+  int along = -1;
+  int64_t apart = 1;
+  bool outermost = false;
+};
+
+bool is_plain(const Expr& e) {
+  return std::ranges::none_of(e.code,
+                              [](const Instr& in) { return reads_place(in.op) || fold_of(in.op) != Fold::none; });
+}
+
+class Finder {
+ public:
+  Finder(const Program& p, size_t product, int port) : p_(p), product_(product), port_(port) {}
+
+  /// The matrix, where loops make it for this product alone.
+  bool find() {
+    const Step& step = p_.steps[product_];
+    walk_ = walk_of(step.problem);
+    if (!walk_ || step.problem.fused() || step.in.size() > 3) return false;
+    const TensorDesc& view = step.problem.in[static_cast<size_t>(port_)];
+    std::vector<Place> places;
+    for (int along : walk_->in[static_cast<size_t>(port_)]) places.push_back({along, 1, true});
+    return follow(step.in[static_cast<size_t>(port_)], view, places) && !loops_.empty();
+  }
+
+  /// From the product's axis of this kind.
+  int kept() const { return walk_->space.size() - (port_ == 1 ? 2 : 3); }
+  int summed() const { return walk_->space.size() - 1; }
+  const Walk& walk() const { return *walk_; }
+  size_t maker() const { return loops_.front().step; }  ///< the loop behind which the product stands
+
+  /// Elements along an axis of the product that stay together.
+  int64_t group(int along) const {
+    int64_t group = 1;
+    for (const Loop& l : loops_)
+      for (const Place& place : l.places)
+        if (place.along == along && place.outermost) group = std::lcm(group, place.apart);
+    return group;
+  }
+
+  /// Tiles along these axes of the product, outermost first; each index of a tile axis is a group.
+  Region region(const std::vector<int>& axes) const {
+    Region r;
+    r.around = Around::weights;
+    for (int a : axes) r.axes.push_back({walk_->space[a] / group(a)});
+    const auto cut = [&](const Place& place, int64_t extent) {
+      const auto at = std::ranges::find(axes, place.along);
+      if (at == axes.end() || !place.outermost || extent == 1) return TileCut{};
+      return TileCut{static_cast<int>(at - axes.begin()), group(place.along) / place.apart};
+    };
+    std::vector<Loop> in_order = loops_;
+    std::ranges::sort(in_order, {}, &Loop::step);
+    for (const Loop& l : in_order) {
+      const Step& step = p_.steps[l.step];
+      r.steps.push_back(l.step);
+      r.walks.push_back(*walk_of(step.problem));
+      std::vector<TileCut>& cuts = r.tiled.emplace_back();
+      for (size_t d = 0; d < l.places.size(); ++d)
+        cuts.push_back(cut(l.places[d], step.problem.out[0].dims[static_cast<int>(d)]));
+      Region::Local local{step.out[0], {}};
+      const logical_tensor& made = p_.buffers[static_cast<size_t>(local.buffer)].desc;
+      for (int d = 0; d < made.rank(); ++d)
+        local.tiled.push_back(cut(l.of_result[static_cast<size_t>(d)], made.dims[d]));
+      r.local.push_back(std::move(local));
+    }
+    r.steps.push_back(product_);
+    r.walks.push_back(*walk_);
+    std::vector<TileCut>& cuts = r.tiled.emplace_back();
+    for (int d = 0; d < walk_->space.size(); ++d) cuts.push_back(cut({d, 1, true}, walk_->space[d]));
+    return r;
+  }
+
+ private:
+  struct Loop {
+    size_t step;
+    std::vector<Place> places;     ///< of its axes
+    std::vector<Place> of_result;  ///< of the axes of what it makes
+  };
+
+  /// Adds the loop that makes `buffer`, which its reader sees as `view` with axes at `places`, and the loops before it.
+  bool follow(int buffer, const TensorDesc& view, const std::vector<Place>& places) {
+    const Buffer& b = p_.buffers[static_cast<size_t>(buffer)];
+    if (b.role != Buffer::Role::temporary || view.offset != 0) return false;
+    size_t maker = 0;
+    int makers = 0;
+    int64_t reads = 0;
+    for (size_t s = 0; s < p_.steps.size(); ++s) {
+      if (p_.steps[s].writes(buffer)) maker = s, ++makers;
+      reads += std::ranges::count(p_.steps[s].in, buffer);
+    }
+    if (makers != 1 || reads != 1) return false;
+    const Step& step = p_.steps[maker];
+    const Problem& p = step.problem;
+    if (p.step != StepKind::loop || step.out.size() != 1 || p.out[0].offset != 0 || !is_plain(p.back)) return false;
+    const auto own = places_of(p.out[0].dims, p.out[0].strides, view, places);
+    const auto of_result = places_of(Dims(b.desc.dims), Dims(b.desc.strides), view, places);
+    if (!own || !of_result) return false;
+    loops_.push_back({maker, *own, *of_result});
+    for (size_t k = 0; k < step.in.size(); ++k)
+      if (step.in[k] != Step::kNoBuffer &&
+          elements(p.in[k].dims) == p_.buffers[static_cast<size_t>(step.in[k])].desc.elements())
+        follow(step.in[k], p.in[k], *own);
+    return true;
+  }
+
+  /// Places of axes with such extents and strides in what `view` sees with axes at `places`.
+  static std::optional<std::vector<Place>> places_of(const Dims& dims, const Dims& strides, const TensorDesc& view,
+                                                     const std::vector<Place>& places) {
+    std::vector<Place> made;
+    for (int d = 0; d < dims.size(); ++d) {
+      made.emplace_back();
+      if (dims[d] <= 1) continue;
+      const auto at = axis_around(dims[d], strides[d], view.dims, view.strides);
+      if (!at) return std::nullopt;
+      const Place& around = places[static_cast<size_t>(at->axis)];
+      const bool outermost = dims[d] * strides[d] == view.dims[at->axis] * view.strides[at->axis];
+      made.back() = {around.along, around.apart * at->times, around.outermost && outermost};
+    }
+    return made;
+  }
+
+  const Program& p_;
+  size_t product_;
+  int port_;
+  std::optional<Walk> walk_;
+  std::vector<Loop> loops_;  // from the product's backwards
+};
+
+bool is_kept(const Program& program, const Step& loop, const Target& target) {
+  return target.keeps_packs && std::ranges::all_of(loop.in, [&](int b) {
+           const Buffer& buffer = program.buffers[static_cast<size_t>(b)];
+           return buffer.role == Buffer::Role::constant || buffer.desc.property == Property::constant;
+         });
+}
+
+/// The largest divisor of `extent` up to `most`; 1 at least.
+int64_t largest_divisor(int64_t extent, int64_t most) {
+  for (int64_t n = std::min(extent, std::max<int64_t>(most, 1)); n > 1; --n)
+    if (extent % n == 0) return n;
+  return 1;
+}
+
+/// Where the product is one of f32 copies, its operands are made in f32 at once; the matrix's numbers are rounded to
+/// its own type all the same.
+class Widening {
+ public:
+  Widening(Program& program, size_t product) : p_(program), product_(product) {}
+
+  /// `loop` makes the matrix, which is the product's input `port`.
+  void run(size_t loop, size_t port) {
+    widen_matrix(p_.steps[loop], port);
+    std::vector<Step> before, behind;
+    for (size_t k = 0; k < step().in.size(); ++k)
+      if (k != port && input(k).dtype != Dtype::f32) before.push_back(converted(input(k), step().in[k]));
+    if (TensorDesc& dst = step().problem.out[0]; dst.dtype != Dtype::f32) {
+      const int sums = temporary(dst.dims);
+      LoopStep store;
+      const auto x = store.load(desc_of(sums), sums);
+      store.store(dst, step().out[0], x);
+      behind.push_back(taken(store));
+      step().out[0] = sums;
+      dst = desc_of(sums);
+      step().problem.narrow = false;
+    }
+    auto at = p_.steps.begin() + static_cast<ptrdiff_t>(product_);
+    p_.steps.insert(at + 1, std::make_move_iterator(behind.begin()), std::make_move_iterator(behind.end()));
+    at = p_.steps.begin() + static_cast<ptrdiff_t>(product_);
+    p_.steps.insert(at, std::make_move_iterator(before.begin()), std::make_move_iterator(before.end()));
+    product_ += before.size();
+  }
+
+  size_t product() const { return product_; }
+
+ private:
+  Step& step() { return p_.steps[product_]; }
+  TensorDesc& input(size_t k) { return step().problem.in[k]; }
+
+  int temporary(const Dims& dims) {
+    p_.buffers.push_back({.role = Buffer::Role::temporary, .desc = logical_tensor(0, Dtype::f32, dims), .content = {}});
+    return static_cast<int>(p_.buffers.size()) - 1;
+  }
+
+  TensorDesc desc_of(int buffer) const {
+    const logical_tensor& t = p_.buffers[static_cast<size_t>(buffer)].desc;
+    return {t.dtype, t.dims, t.strides, 0};
+  }
+
+  Step taken(LoopStep& loop) {
+    Step made = loop.take();
+    made.ops = step().ops;
+    return made;
+  }
+
+  void widen_matrix(Step& loop, size_t port) {
+    logical_tensor& matrix = p_.buffers[static_cast<size_t>(loop.out[0])].desc;
+    const Dtype narrow = matrix.dtype;
+    matrix.dtype = loop.problem.out[0].dtype = input(port).dtype = Dtype::f32;
+    std::vector<Instr>& code = loop.problem.back.code;
+    const auto store = std::ranges::find(code, ExprOp::store, &Instr::op) - code.begin();
+    Instr& rounded = code[static_cast<size_t>(store)];
+    rounded = {.op = ExprOp::cast, .a = rounded.a, .imm = static_cast<int32_t>(narrow)};
+    ExprBuilder(loop.problem.back).store(0, static_cast<ExprBuilder::Value>(store));
+  }
+
+  /// A dense f32 copy in place of the operand.
+  Step converted(TensorDesc& operand, int& buffer) {
+    const int copy = temporary(operand.dims);
+    LoopStep loop;
+    const auto x = loop.load(operand, buffer);
+    loop.store(desc_of(copy), copy, x);
+    buffer = copy;
+    operand = desc_of(copy);
+    return taken(loop);
+  }
+
+  Program& p_;
+  size_t product_;
+};
+
+/// How large tiles are.
+struct Extents {
+  int64_t kept, summed;
+};
+
+std::optional<Extents> extents_of(const Finder& f, const TensorDesc& matrix, int port) {
+  const Dims& space = f.walk().space;
+  const int64_t kept_group = f.group(f.kept()), summed_group = f.group(f.summed());
+  const auto& walked = f.walk().in[static_cast<size_t>(port)];
+  const auto kept = static_cast<int>(std::ranges::find(walked, f.kept()) - walked.begin());
+  const int64_t columns = elements(matrix.dims) / space[f.summed()];
+  const int64_t wanted =
+      std::min(matrix.strides[kept] == 1 ? kColumnsOfRows : kColumns, std::max(columns / kWantedTiles, kLeastColumns));
+  Extents e;
+  e.kept =
+      largest_divisor(space[f.kept()] / kept_group, kept_group > kLeastColumns ? 1 : wanted / kept_group) * kept_group;
+  e.summed = std::min(space[f.summed()] / summed_group, std::max<int64_t>(1, kSummed / summed_group)) * summed_group;
+  if (e.kept < std::min(kLeastColumns, space[f.kept()]) || e.summed < std::min(kLeastSummed, space[f.summed()]) ||
+      columns / e.kept < kLeastTiles)
+    return std::nullopt;
+  return e;
+}
+
+/// One tile's product, its operands as the region will hold them, and whether it is one of f32 copies.
+bool multiplies_copies(const Problem& whole, const Finder& f, const Extents& e, const Target& target) {
+  Problem p = whole;
+  const Walk& walk = f.walk();
+  const auto cut = [&](TensorDesc& t, const std::vector<int>& walked) {
+    for (int d = 0; d < t.dims.size(); ++d) {
+      const int along = walked[static_cast<size_t>(d)];
+      if (along == f.kept()) t.dims[d] = e.kept;
+      if (along == f.summed()) t.dims[d] = e.summed;
+    }
+    t.strides = dense_strides(t.dims);
+  };
+  for (size_t k = 0; k < p.in.size(); ++k) cut(p.in[k], walk.in[k]);
+  cut(p.out[0], walk.out[0]);
+  Target alone = target;
+  alone.threads = 1;
+  const auto picked = pick_kernel(p, alone);
+  return picked.ok() && picked.value().kernel->in_floats;
+}
+
+}  // namespace
+
+std::optional<WeightsRegion> find_weights(const Program& program, size_t product, const Target& target) {
+  const Step& step = program.steps[product];
+  if (step.problem.step != StepKind::matmul) return std::nullopt;
+  for (const int port : {1, 0}) {
+    Finder finder(program, product, port);
+    if (!finder.find()) continue;
+    const Dims& space = finder.walk().space;
+    const TensorDesc& matrix = step.problem.in[static_cast<size_t>(port)];
+    const auto bytes = static_cast<int64_t>(bytes_for(matrix.dtype, elements(matrix.dims)));
+    const int64_t rows = elements(step.problem.out[0].dims) / (elements(matrix.dims) / space[finder.summed()]);
+    if (bytes < static_cast<int64_t>(second_level_cache_bytes()) || rows > kMostRows) continue;
+    if (is_kept(program, program.steps[finder.maker()], target)) continue;
+    const auto extents = extents_of(finder, matrix, port);
+    if (!extents) continue;
+    if (matrix.dtype != Dtype::f32 && multiplies_copies(step.problem, finder, *extents, target)) {
+      Program wide = program;
+      Widening widening(wide, product);
+      widening.run(finder.maker(), static_cast<size_t>(port));
+      auto found = find_weights(wide, widening.product(), target);
+      if (found) return found;
+      continue;
+    }
+    WeightsRegion made{program, {}, {}};
+    std::vector<int> axes;
+    const auto add = [&](int axis, int64_t extent) {
+      if (extent == space[axis]) return;
+      axes.push_back(axis);
+      made.extents.push_back(extent / finder.group(axis));
+    };
+    const int rank = step.problem.out[0].dims.size();
+    for (int d = 0; d < rank - 2; ++d)
+      if (std::ranges::count(finder.walk().in[static_cast<size_t>(port)], d) > 0) add(d, 1);
+    add(finder.kept(), extents->kept);
+    add(finder.summed(), extents->summed);
+    made.region = finder.region(axes);
+    return made;
+  }
+  return std::nullopt;
+}
+
+}  // namespace partita
