@@ -154,8 +154,23 @@ class Finder {
   std::vector<Loop> loops_;  // from the product's backwards
 };
 
+/// Whether loops make the tensor of 8-bit integers, element by element: a product of two such is one of integers.
+bool is_of_integers(const Program& program, int buffer) {
+  const auto maker = std::ranges::find_if(program.steps, [&](const Step& s) { return s.writes(buffer); });
+  if (maker == program.steps.end() || maker->problem.step != StepKind::loop) return false;
+  for (size_t k = 0; k < maker->in.size(); ++k) {
+    const int from = maker->in[k];
+    if (from == Step::kNoBuffer) continue;
+    const logical_tensor& t = program.buffers[static_cast<size_t>(from)].desc;
+    if (t.elements() != program.buffers[static_cast<size_t>(buffer)].desc.elements()) continue;
+    if (t.dtype == Dtype::s8 || t.dtype == Dtype::u8 || is_of_integers(program, from)) return true;
+  }
+  return false;
+}
+
+/// Whether the constant cache keeps the matrix; a deterministic engine must not depend on that.
 bool is_kept(const Program& program, const Step& loop, const Target& target) {
-  return target.keeps_packs && std::ranges::all_of(loop.in, [&](int b) {
+  return (target.keeps_packs || target.deterministic) && std::ranges::all_of(loop.in, [&](int b) {
            const Buffer& buffer = program.buffers[static_cast<size_t>(b)];
            return buffer.role == Buffer::Role::constant || buffer.desc.property == Property::constant;
          });
@@ -293,6 +308,7 @@ bool multiplies_copies(const Problem& whole, const Finder& f, const Extents& e, 
 std::optional<WeightsRegion> find_weights(const Program& program, size_t product, const Target& target) {
   const Step& step = program.steps[product];
   if (step.problem.step != StepKind::matmul) return std::nullopt;
+  if (is_of_integers(program, step.in[0]) && is_of_integers(program, step.in[1])) return std::nullopt;
   for (const int port : {1, 0}) {
     Finder finder(program, product, port);
     if (!finder.find()) continue;

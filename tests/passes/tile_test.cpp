@@ -366,6 +366,12 @@ TEST(tile, weights_that_others_need_or_many_rows_share_exist_as_a_whole) {
   EXPECT_FALSE(weights_tiles(product(300, "")));
   EXPECT_FALSE(weights_tiles(product(4, "%12: bf16 = ReLU(%10)")));
   EXPECT_FALSE(weights_tiles(product(4, "%12: bf16 = MatMul(%3: bf16[4,640], %10)")));
+  const CompiledGraph integers = compiled_graph(
+      str("%10: f32 = Dequantize(%0: s8[640,", n, "]) {scales=[0.02], zps=[0], qtype=per_tensor};",
+          "%12: f32 = Dequantize(%1: u8[3,640]) {scales=[0.1], zps=[0], qtype=per_tensor}; %11 = MatMul(%12, %10)"),
+      2);
+  EXPECT_FALSE(weights_tiles(integers)) << integers.steps();
+  EXPECT_EQ(integers.difference(integers.run()), "") << integers.steps();
   // nor few columns, which threads could not share
   const CompiledGraph few =
       compiled_graph(str("%10: f32 = Dequantize(%0: s8[", 3 * n, ",256]) {scales=[0.02], zps=[0], qtype=per_tensor};",
