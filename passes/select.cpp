@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "passes/optimize/widen.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/env.hpp"
@@ -33,6 +34,9 @@ int64_t result_bytes(const Program& program, const Step& step) {
   return bytes;
 }
 
+/// By the pass that made the step.
+bool is_made(const Step& step) { return static_cast<bool>(step.run.call); }
+
 std::vector<std::string_view> all_kernel_names() {
   std::vector<std::string_view> names;
   for (int step = 0; step <= static_cast<int>(StepKind::tiles); ++step)
@@ -61,14 +65,21 @@ std::string_view forced_kernel(StepKind step) {
   return {};
 }
 
+Status pick_kernel_of(const Program& program, Step& step, const Target& target) {
+  PT_ASSERT(std::ranges::none_of(step.problem.in, &Dims::overflowed, &TensorDesc::dims));
+  step.problem.result_bytes = result_bytes(program, step);
+  auto picked = pick_kernel(step.problem, target, forced_kernel(step.problem.step));
+  if (!picked.ok()) return std::move(picked).take_status().at(text_of(step));
+  step.picked = std::move(picked).value();
+  return {};
+}
+
 Status select_kernels(Program& program, const Target& target) {
+  for (Step& step : program.steps)
+    if (!is_made(step)) PT_TRY(pick_kernel_of(program, step, target));
+  widen(program, target);
   for (Step& step : program.steps) {
-    if (step.run.call) continue;  // made by the pass that made the step
-    PT_ASSERT(std::ranges::none_of(step.problem.in, &Dims::overflowed, &TensorDesc::dims));
-    step.problem.result_bytes = result_bytes(program, step);
-    auto picked = pick_kernel(step.problem, target, forced_kernel(step.problem.step));
-    if (!picked.ok()) return std::move(picked).take_status().at(text_of(step));
-    step.picked = std::move(picked).value();
+    if (is_made(step)) continue;
     std::optional<CodeName> name;
     if (perf_map_wanted()) name.emplace(code_name(step));
     PT_ASSIGN(step.run, step.picked.kernel->make(step.problem, target).at(step.picked.kernel->name));

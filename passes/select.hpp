@@ -8,7 +8,9 @@ namespace partita {
 
 /// The kernel that the environment demands for this kind of step; empty where it names none of them.
 std::string_view forced_kernel(StepKind step);
-/// Chooses a kernel for every step and makes it.
+/// Chooses a kernel for a step.
+Status pick_kernel_of(const Program& program, Step& step, const Target& target);
+/// Chooses a kernel for every step and makes it; may change the type of temporaries (widen).
 Status select_kernels(Program& program, const Target& target);
 
 }  // namespace partita

@@ -136,13 +136,12 @@ Status tile_weights(Program& program, const Target& target) {
       ++s;
       continue;
     }
-    Result<Step> made = tile_step(found->program, found->region, found->extents, target);
+    Result<Step> made = tile_step(program, found->region, found->extents, target);
     if (made.status().code() == Code::unimplemented) {
       ++s;
       continue;
     }
     if (!made.ok()) return std::move(made).take_status();
-    program = std::move(found->program);
     put_in_place(program, found->region, std::move(made).value());
     s = 0;
   }

@@ -183,83 +183,6 @@ int64_t largest_divisor(int64_t extent, int64_t most) {
   return 1;
 }
 
-/// Where the product is one of f32 copies, its operands are made in f32 at once; the matrix's numbers are rounded to
-/// its own type all the same.
-class Widening {
- public:
-  Widening(Program& program, size_t product) : p_(program), product_(product) {}
-
-  /// `loop` makes the matrix, which is the product's input `port`.
-  void run(size_t loop, size_t port) {
-    widen_matrix(p_.steps[loop], port);
-    std::vector<Step> before, behind;
-    for (size_t k = 0; k < step().in.size(); ++k)
-      if (k != port && input(k).dtype != Dtype::f32) before.push_back(converted(input(k), step().in[k]));
-    if (TensorDesc& dst = step().problem.out[0]; dst.dtype != Dtype::f32) {
-      const int sums = temporary(dst.dims);
-      LoopStep store;
-      const auto x = store.load(desc_of(sums), sums);
-      store.store(dst, step().out[0], x);
-      behind.push_back(taken(store));
-      step().out[0] = sums;
-      dst = desc_of(sums);
-      step().problem.narrow = false;
-    }
-    auto at = p_.steps.begin() + static_cast<ptrdiff_t>(product_);
-    p_.steps.insert(at + 1, std::make_move_iterator(behind.begin()), std::make_move_iterator(behind.end()));
-    at = p_.steps.begin() + static_cast<ptrdiff_t>(product_);
-    p_.steps.insert(at, std::make_move_iterator(before.begin()), std::make_move_iterator(before.end()));
-    product_ += before.size();
-  }
-
-  size_t product() const { return product_; }
-
- private:
-  Step& step() { return p_.steps[product_]; }
-  TensorDesc& input(size_t k) { return step().problem.in[k]; }
-
-  int temporary(const Dims& dims) {
-    p_.buffers.push_back({.role = Buffer::Role::temporary, .desc = logical_tensor(0, Dtype::f32, dims), .content = {}});
-    return static_cast<int>(p_.buffers.size()) - 1;
-  }
-
-  TensorDesc desc_of(int buffer) const {
-    const logical_tensor& t = p_.buffers[static_cast<size_t>(buffer)].desc;
-    return {t.dtype, t.dims, t.strides, 0};
-  }
-
-  Step taken(LoopStep& loop) {
-    Step made = loop.take();
-    made.ops = step().ops;
-    return made;
-  }
-
-  void widen_matrix(Step& loop, size_t port) {
-    logical_tensor& matrix = p_.buffers[static_cast<size_t>(loop.out[0])].desc;
-    const Dtype narrow = matrix.dtype;
-    matrix.dtype = loop.problem.out[0].dtype = input(port).dtype = Dtype::f32;
-    std::vector<Instr>& code = loop.problem.back.code;
-    const auto store = std::ranges::find(code, ExprOp::store, &Instr::op) - code.begin();
-    Instr& rounded = code[static_cast<size_t>(store)];
-    rounded = {.op = ExprOp::cast, .a = rounded.a, .imm = static_cast<int32_t>(narrow)};
-    ExprBuilder(loop.problem.back).store(0, static_cast<ExprBuilder::Value>(store));
-  }
-
-  /// A dense f32 copy in place of the operand.
-  Step converted(TensorDesc& operand, int& buffer) {
-    const int copy = temporary(operand.dims);
-    LoopStep loop;
-    const auto x = loop.load(operand, buffer);
-    loop.store(desc_of(copy), copy, x);
-    buffer = copy;
-    operand = desc_of(copy);
-    return taken(loop);
-  }
-
-  Program& p_;
-  size_t product_;
-};
-
 /// How large tiles are.
 struct Extents {
   int64_t kept, summed;
@@ -283,26 +206,6 @@ std::optional<Extents> extents_of(const Finder& f, const TensorDesc& matrix, int
   return e;
 }
 
-/// One tile's product, its operands as the region will hold them, and whether it is one of f32 copies.
-bool multiplies_copies(const Problem& whole, const Finder& f, const Extents& e, const Target& target) {
-  Problem p = whole;
-  const Walk& walk = f.walk();
-  const auto cut = [&](TensorDesc& t, const std::vector<int>& walked) {
-    for (int d = 0; d < t.dims.size(); ++d) {
-      const int along = walked[static_cast<size_t>(d)];
-      if (along == f.kept()) t.dims[d] = e.kept;
-      if (along == f.summed()) t.dims[d] = e.summed;
-    }
-    t.strides = dense_strides(t.dims);
-  };
-  for (size_t k = 0; k < p.in.size(); ++k) cut(p.in[k], walk.in[k]);
-  cut(p.out[0], walk.out[0]);
-  Target alone = target;
-  alone.threads = 1;
-  const auto picked = pick_kernel(p, alone);
-  return picked.ok() && picked.value().kernel->in_floats;
-}
-
 }  // namespace
 
 std::optional<WeightsRegion> find_weights(const Program& program, size_t product, const Target& target) {
@@ -320,15 +223,7 @@ std::optional<WeightsRegion> find_weights(const Program& program, size_t product
     if (is_kept(program, program.steps[finder.maker()], target)) continue;
     const auto extents = extents_of(finder, matrix, port);
     if (!extents) continue;
-    if (matrix.dtype != Dtype::f32 && multiplies_copies(step.problem, finder, *extents, target)) {
-      Program wide = program;
-      Widening widening(wide, product);
-      widening.run(finder.maker(), static_cast<size_t>(port));
-      auto found = find_weights(wide, widening.product(), target);
-      if (found) return found;
-      continue;
-    }
-    WeightsRegion made{program, {}, {}};
+    WeightsRegion made;
     std::vector<int> axes;
     const auto add = [&](int axis, int64_t extent) {
       if (extent == space[axis]) return;

@@ -12,7 +12,6 @@ namespace partita {
 
 /// Loops that make a matrix for one product, with that product, and the extents of its tiles.
 struct WeightsRegion {
-  Program program;  ///< in which the region is: the matrix may have another type than before
   Region region;
   std::vector<int64_t> extents;
 };
