@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "kernels/loop/fold_plan.hpp"
-#include "passes/lower/lowering.hpp"
 #include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
@@ -22,6 +20,8 @@ constexpr int64_t kSummed = 512;
 constexpr int64_t kWantedTiles = 16, kLeastTiles = 8;  ///< next to each other: threads do not share sums
 constexpr int64_t kLeastColumns = 64;                  ///< products of less are slow
 constexpr int64_t kLeastSummed = 128;  ///< products that sum over less, and add to what others summed, are slow
+
+constexpr int64_t kLeastElements = 1 << 14;  ///< for which to call a primitive
 
 /// Where an axis of a step or of a value lies in the matrix: along which of the product's axes (-1: none), how many of
 /// its elements are from one index to the next, and whether it is the outermost that lies there.
@@ -55,7 +55,17 @@ class Finder {
   int kept() const { return walk_->space.size() - (port_ == 1 ? 2 : 3); }
   int summed() const { return walk_->space.size() - 1; }
   const Walk& walk() const { return *walk_; }
-  size_t maker() const { return loops_.front().step; }  ///< the loop behind which the product stands
+
+  /// Whether no execution changes the matrix.
+  bool is_constant() const {
+    return std::ranges::all_of(loops_, [&](const Loop& l) {
+      return std::ranges::all_of(p_.steps[l.step].in, [&](int b) {
+        const Buffer& buffer = p_.buffers[static_cast<size_t>(b)];
+        return buffer.role == Buffer::Role::constant || buffer.desc.property == Property::constant ||
+               std::ranges::any_of(loops_, [&](const Loop& other) { return p_.steps[other.step].writes(b); });
+      });
+    });
+  }
 
   /// Elements along an axis of the product that stay together.
   int64_t group(int along) const {
@@ -168,14 +178,6 @@ bool is_of_integers(const Program& program, int buffer) {
   return false;
 }
 
-/// Whether the constant cache keeps the matrix; a deterministic engine must not depend on that.
-bool is_kept(const Program& program, const Step& loop, const Target& target) {
-  return (target.keeps_packs || target.deterministic) && std::ranges::all_of(loop.in, [&](int b) {
-           const Buffer& buffer = program.buffers[static_cast<size_t>(b)];
-           return buffer.role == Buffer::Role::constant || buffer.desc.property == Property::constant;
-         });
-}
-
 /// The largest divisor of `extent` up to `most`; 1 at least.
 int64_t largest_divisor(int64_t extent, int64_t most) {
   for (int64_t n = std::min(extent, std::max<int64_t>(most, 1)); n > 1; --n)
@@ -201,7 +203,7 @@ std::optional<Extents> extents_of(const Finder& f, const TensorDesc& matrix, int
       largest_divisor(space[f.kept()] / kept_group, kept_group > kLeastColumns ? 1 : wanted / kept_group) * kept_group;
   e.summed = std::min(space[f.summed()] / summed_group, std::max<int64_t>(1, kSummed / summed_group)) * summed_group;
   if (e.kept < std::min(kLeastColumns, space[f.kept()]) || e.summed < std::min(kLeastSummed, space[f.summed()]) ||
-      columns / e.kept < kLeastTiles)
+      e.kept * e.summed < kLeastElements || columns / e.kept < kLeastTiles)
     return std::nullopt;
   return e;
 }
@@ -220,7 +222,8 @@ std::optional<WeightsRegion> find_weights(const Program& program, size_t product
     const auto bytes = static_cast<int64_t>(bytes_for(matrix.dtype, elements(matrix.dims)));
     const int64_t rows = elements(step.problem.out[0].dims) / (elements(matrix.dims) / space[finder.summed()]);
     if (bytes < static_cast<int64_t>(second_level_cache_bytes()) || rows > kMostRows) continue;
-    if (is_kept(program, program.steps[finder.maker()], target)) continue;
+    // the constant cache keeps it; what a deterministic engine does must not depend on that
+    if ((target.keeps_packs || target.deterministic) && finder.is_constant()) continue;
     const auto extents = extents_of(finder, matrix, port);
     if (!extents) continue;
     WeightsRegion made;

@@ -372,6 +372,12 @@ TEST(tile, weights_that_others_need_or_many_rows_share_exist_as_a_whole) {
       2);
   EXPECT_FALSE(weights_tiles(integers)) << integers.steps();
   EXPECT_EQ(integers.difference(integers.run()), "") << integers.steps();
+  // many small matrices
+  const CompiledGraph small =
+      compiled_graph(str("%10: f32 = Dequantize(%0: s8[", n, ",16,64]) {scales=[0.02], zps=[0], qtype=per_tensor};",
+                         "%11 = MatMul(%1: f32[", n, ",3,16], %10)"),
+                     2);
+  EXPECT_FALSE(weights_tiles(small)) << small.steps();
   // nor few columns, which threads could not share
   const CompiledGraph few =
       compiled_graph(str("%10: f32 = Dequantize(%0: s8[", 3 * n, ",256]) {scales=[0.02], zps=[0], qtype=per_tensor};",
