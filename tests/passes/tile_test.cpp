@@ -2,6 +2,7 @@
 // Steps that run tile by tile: what is taken, how much memory it needs, and that it changes no result.
 #include <gtest/gtest.h>
 
+#include "partita/engine.hpp"
 #include "src/base/cpu.hpp"
 #include "src/base/round.hpp"
 #include "src/base/text.hpp"
@@ -366,6 +367,11 @@ TEST(tile, weights_that_others_need_or_many_rows_share_exist_as_a_whole) {
   EXPECT_FALSE(weights_tiles(product(300, "")));
   EXPECT_FALSE(weights_tiles(product(4, "%12: bf16 = ReLU(%10)")));
   EXPECT_FALSE(weights_tiles(product(4, "%12: bf16 = MatMul(%3: bf16[4,640], %10)")));
+  EXPECT_TRUE(weights_tiles(product(4, "", {0, 1})));
+  ASSERT_TRUE(set_constant_cache_capacity(EngineKind::cpu, 64).ok());
+  const CompiledGraph kept = product(4, "", {0, 1});
+  EXPECT_TRUE(set_constant_cache_capacity(EngineKind::cpu, 0).ok());
+  EXPECT_FALSE(weights_tiles(kept)) << kept.steps();
   const CompiledGraph integers = compiled_graph(
       str("%10: f32 = Dequantize(%0: s8[640,", n, "]) {scales=[0.02], zps=[0], qtype=per_tensor};",
           "%12: f32 = Dequantize(%1: u8[3,640]) {scales=[0.1], zps=[0], qtype=per_tensor}; %11 = MatMul(%12, %10)"),
