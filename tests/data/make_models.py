@@ -17,6 +17,7 @@ class Net:
 
     def __init__(self, training):
         self.g, self.training, self.tape, self.diffs = Graph(), training, [], {}
+        self.four_bits = False  # the weights of layers of tokens
 
     def parameter(self, *shape):
         """Weights and their like: the same in every execution of a network that is not trained."""
@@ -165,9 +166,16 @@ class Net:
 
     # Layers of tokens: one row each
 
+    def quantized(self, inner, features):
+        """Weights of four bits, whose scales and zero points are for some rows each; no constants: they are not kept."""
+        rows = min(64, inner // 4)
+        weights, groups = self.g.tensor("u4", (inner, features)), (inner // rows, features)
+        return self.g.op("DynamicDequantize", [weights, self.g.f32(*groups), self.g.tensor("u8", groups)],
+                         ("f32", weights.shape), qtype="per_group", group_shape=[rows, 1])
+
     def linear(self, x, features, bias=True):
         rows, inner = x.shape
-        weights = self.parameter(inner, features)
+        weights = self.quantized(inner, features) if self.four_bits else self.parameter(inner, features)
         y = self.g.op("MatMul", [x, weights], ("f32", (rows, features)))
 
         def backward(diff):
@@ -427,8 +435,17 @@ def llama_token(net, s):
     return x
 
 
+def llama_four_bits(net, s):
+    """The gated MLPs of a few tokens, with weights of four bits."""
+    net.four_bits = True
+    x = net.g.f32(4 * s.batch, s.hidden)
+    for _ in range(s.blocks(2)):
+        x = net.add(x, gated_mlp(net, net.rms_norm(x), s))
+    return x
+
+
 MODELS = (resnet50, vgg16, densenet121, inception, unet, mobilenet_v3, bert, llama)
-INFERENCE_MODELS = (llama_token,)
+INFERENCE_MODELS = (llama_token, llama_four_bits)
 
 
 def model_graphs(batch=2, image=32, width=0.125, depth=1, tokens=16, hidden=32):
