@@ -66,7 +66,7 @@ struct Kernel {
   /// loads.
   bool in_place = false;
   bool slow = false;       ///< computes everything, element by element: the interpreter, references
-  bool in_floats = false;  ///< on f32 copies of its operands
+  bool in_floats = false;  ///< works on f32 copies of its operands
 };
 
 /// The table of one kind of step, best row first (kernels/tables.cpp).

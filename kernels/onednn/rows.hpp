@@ -45,14 +45,11 @@ constexpr Kernel native_row(const char* name, StepKind step) {
 
 template <Planner plan>
 constexpr Kernel float_row(const char* name, StepKind step) {
-  return {name,
-          step,
-          Isa::any,
-          [](const Problem& problem, const Target& target) { return refuse_in_floats(plan, problem, target); },
-          [](const Problem& problem, const Target& target) { return make_in_floats(plan, problem, target); },
-          false,
-          false,
-          true};
+  Kernel row = {name, step, Isa::any,
+                [](const Problem& problem, const Target& target) { return refuse_in_floats(plan, problem, target); },
+                [](const Problem& problem, const Target& target) { return make_in_floats(plan, problem, target); }};
+  row.in_floats = true;
+  return row;
 }
 
 }  // namespace partita::onednn
