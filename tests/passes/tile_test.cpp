@@ -7,6 +7,7 @@
 #include "src/base/round.hpp"
 #include "src/base/text.hpp"
 #include "tests/support/compiled_run.hpp"
+#include "tests/support/kernel_run.hpp"
 #include "tests/support/random_problem.hpp"
 
 namespace partita::test {
@@ -313,6 +314,7 @@ const Step* weights_tiles(const CompiledGraph& g) {
 size_t weights_bytes(int64_t columns) { return static_cast<size_t>(640 * columns) * 2; }
 
 TEST(tile, dequantized_weights_never_exist_as_a_whole) {
+  if (!generates_code()) GTEST_SKIP() << "the interpreter takes longer than writing the matrix";
   const int64_t n = many_columns(), half = n / 2;
   const struct {
     const char* what;
@@ -356,6 +358,7 @@ TEST(tile, dequantized_weights_never_exist_as_a_whole) {
 }
 
 TEST(tile, weights_that_others_need_or_many_rows_share_exist_as_a_whole) {
+  if (!generates_code()) GTEST_SKIP() << "the interpreter takes longer than writing the matrix";
   const int64_t n = many_columns();
   const auto product = [&](int rows, const char* behind, const std::vector<uint64_t>& constants = {}) {
     return compiled_graph(
