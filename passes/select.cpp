@@ -34,9 +34,6 @@ int64_t result_bytes(const Program& program, const Step& step) {
   return bytes;
 }
 
-/// By the pass that made the step.
-bool is_made(const Step& step) { return static_cast<bool>(step.run.call); }
-
 std::vector<std::string_view> all_kernel_names() {
   std::vector<std::string_view> names;
   for (int step = 0; step <= static_cast<int>(StepKind::tiles); ++step)
@@ -55,6 +52,8 @@ void check_forced_name(const std::string& name) {
 }
 
 }  // namespace
+
+bool is_made(const Step& step) { return static_cast<bool>(step.run.call); }
 
 std::string_view forced_kernel(StepKind step) {
   const std::optional<std::string>& name = env(Env::force_kernel);

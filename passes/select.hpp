@@ -6,6 +6,8 @@
 
 namespace partita {
 
+/// By the pass that made the step.
+bool is_made(const Step& step);
 /// The kernel that the environment demands for this kind of step; empty where it names none of them.
 std::string_view forced_kernel(StepKind step);
 /// Chooses a kernel for a step.

@@ -11,6 +11,7 @@
 #include "kernels/onednn/post_ops.hpp"
 #include "kernels/thread_scratch.hpp"
 #include "src/base/check.hpp"
+#include "src/base/divisor.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/round.hpp"
 #include "src/base/shape.hpp"
@@ -76,13 +77,6 @@ int64_t multiplications(const Problem& problem) {
   const TensorDesc& kernel = weights ? problem.out[0] : problem.in[1];
   const int64_t channels = channel_first(narrow, problem.attrs).dims[1];
   return elements(narrow.dims) * (elements(kernel.dims) / std::max<int64_t>(channels, 1));
-}
-
-/// The largest divisor of `dim` that is at most `most`.
-int64_t divisor(int64_t dim, int64_t most) {
-  int64_t count = std::max<int64_t>(std::min(dim, most), 1);
-  while (dim % count != 0) --count;
-  return count;
 }
 
 /// Runs the shares, each on one thread with the scratch memory of its part.
@@ -193,7 +187,7 @@ void Shares::cut(TensorDesc& tensor, int axis, int64_t shares, int64_t& step) {
 void Shares::share_batch() {
   const int64_t each = std::max<int64_t>(elements(problem_.out[0].dims), 1);
   work_ = multiplications(problem_);
-  shares_ = divisor(problem_.in[0].dims[0], std::min({kMostShares, kMostElements / each, work_ / kWorthShare}));
+  shares_ = largest_divisor(problem_.in[0].dims[0], std::min({kMostShares, kMostElements / each, work_ / kWorthShare}));
   if (shares_ == 1) return;
   sums_ = true;
   for (size_t port = 0; port < 2; ++port) cut(piece_.in[port], 0, shares_, in_steps_[port]);
@@ -205,7 +199,7 @@ void Shares::share_batch() {
 /// Along the batch; the operands of `back` lie over the result.
 void Shares::share_images() {
   work_ = multiplications(problem_);
-  shares_ = divisor(problem_.in[0].dims[0], std::min(kMostShares, work_ / kWorthShare));
+  shares_ = largest_divisor(problem_.in[0].dims[0], std::min(kMostShares, work_ / kWorthShare));
   cut(piece_.in[0], 0, shares_, in_steps_[0]);
   for (auto port = static_cast<size_t>(problem_.in_ports()); port < piece_.in.size(); ++port)
     cut(piece_.in[port], 0, shares_, in_steps_[port]);
@@ -222,7 +216,7 @@ void Shares::share_product() {
   const int64_t most = std::min(kMostShares, work_ / kWorthShare);
   int axis = -1;
   for (int d = 0; d < rank; ++d)
-    if (const int64_t count = divisor(dst.dims[d], d < rank - 2 ? most : std::min(most, dst.dims[d] / kLeast));
+    if (const int64_t count = largest_divisor(dst.dims[d], d < rank - 2 ? most : std::min(most, dst.dims[d] / kLeast));
         count > shares_) {
       shares_ = count;
       axis = d;

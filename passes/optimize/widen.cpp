@@ -11,8 +11,6 @@
 namespace partita {
 namespace {
 
-bool is_picked(const Step& step) { return step.picked.kernel && !step.run.call; }
-
 class Widening {
  public:
   Widening(Program& program, const Target& target) : p_(program), target_(target) {}
@@ -33,11 +31,11 @@ class Widening {
     bool copied = false;
     for (Step& step : p_.steps) {
       if (step.writes(b)) {
-        if (maker_ || !is_picked(step) || !makes_with_expression(step, b)) return false;
+        if (maker_ || is_made(step) || !makes_with_expression(step, b)) return false;
         maker_ = &step;
       }
       if (!step.reads(b)) continue;
-      if (!is_picked(step)) return false;
+      if (is_made(step)) return false;
       if (step.picked.kernel->in_floats)
         copied = true;
       else if (step.problem.step != StepKind::loop)

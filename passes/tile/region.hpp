@@ -54,6 +54,12 @@ struct Region {
   bool accumulates(const Program& program) const;
 };
 
+/// A region with the extents of its tiles.
+struct CutRegion {
+  Region region;
+  std::vector<int64_t> extents;
+};
+
 /// Nothing where there is none. `sums`: whether products may sum along the last tile axis.
 std::optional<Region> find_region(const Program& program, Around around, bool sums = true);
 

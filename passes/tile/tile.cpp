@@ -73,10 +73,9 @@ void put_in_place(Program& program, const Region& region, Step made) {
   program.steps = std::move(before);
 }
 
-/// A region with the extents of its tiles; nothing where there is none, or one that is better run as a whole.
+/// A region to be cut; nothing where there is none, or one that is better run as a whole.
 template <class Tiling>
-std::optional<std::pair<Region, std::vector<int64_t>>> cut_region(const Program& program, Around around,
-                                                                  const Tiling& tiling) {
+std::optional<CutRegion> cut_region(const Program& program, Around around, const Tiling& tiling) {
   for (const bool sums : {true, false}) {
     std::optional<Region> region = find_region(program, around, sums);
     if (!region) return std::nullopt;
@@ -85,9 +84,18 @@ std::optional<std::pair<Region, std::vector<int64_t>>> cut_region(const Program&
     // Sums that one tile makes at once need nothing of what adding up does.
     if (region->accumulates(program) && !cut) continue;
     if (!extents) return std::nullopt;
-    return std::pair(std::move(*region), std::move(*extents));
+    return CutRegion{std::move(*region), std::move(*extents)};
   }
   return std::nullopt;
+}
+
+/// Puts one step in place of the region; false where no kernel takes it in tiles.
+Result<bool> replace(Program& program, const CutRegion& cut, const Target& target) {
+  Result<Step> made = tile_step(program, cut.region, cut.extents, target);
+  if (made.status().code() == Code::unimplemented) return false;
+  if (!made.ok()) return std::move(made).take_status();
+  put_in_place(program, cut.region, std::move(made).value());
+  return true;
 }
 
 /// Regions of one kind, until there is none or one that is better run as a whole.
@@ -96,16 +104,13 @@ Status tile_all(Program& program, const Target& target, Around around, const Til
   for (;;) {
     auto cut = cut_region(program, around, tiling);
     if (!cut) return {};
-    if (counts_along_tiles(program, cut->first)) {
-      replace_indices(program, cut->first);
+    if (counts_along_tiles(program, cut->region)) {
+      replace_indices(program, cut->region);
       cut = cut_region(program, around, tiling);  // the steps have further operands
       if (!cut) return {};
     }
-    const auto& [region, extents] = *cut;
-    Result<Step> made = tile_step(program, region, extents, target);
-    if (made.status().code() == Code::unimplemented) return {};  // what no kernel takes in tiles runs as a whole
-    if (!made.ok()) return std::move(made).take_status();
-    put_in_place(program, region, std::move(made).value());
+    PT_ASSIGN(const bool replaced, replace(program, *cut, target));
+    if (!replaced) return {};
   }
 }
 
@@ -128,22 +133,18 @@ Status tile_products(Program& program, const Target& target) {
   return {};
 }
 
-/// Matrices that are made for one product never exist as a whole.
+/// Matrices that are made for one product never exist as a whole. Products are known by their results, because steps
+/// change places.
 Status tile_weights(Program& program, const Target& target) {
-  for (size_t s = 0; s < program.steps.size();) {
-    auto found = find_weights(program, s, target);
-    if (!found) {
-      ++s;
-      continue;
-    }
-    Result<Step> made = tile_step(program, found->region, found->extents, target);
-    if (made.status().code() == Code::unimplemented) {
-      ++s;
-      continue;
-    }
-    if (!made.ok()) return std::move(made).take_status();
-    put_in_place(program, found->region, std::move(made).value());
-    s = 0;
+  std::vector<int> results;
+  for (const Step& s : program.steps)
+    if (s.problem.step == StepKind::matmul) results.push_back(s.out[0]);
+  for (const int result : results) {
+    const auto product = std::ranges::find_if(program.steps, [&](const Step& s) { return s.writes(result); });
+    if (product->problem.step != StepKind::matmul) continue;
+    const auto cut = find_weights(program, static_cast<size_t>(product - program.steps.begin()), target);
+    if (!cut) continue;
+    if (auto replaced = replace(program, *cut, target); !replaced.ok()) return std::move(replaced).take_status();
   }
   return {};
 }

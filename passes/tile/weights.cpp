@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "src/base/cpu.hpp"
+#include "src/base/divisor.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 
@@ -19,8 +20,7 @@ constexpr int64_t kColumnsOfRows = 256, kColumns = 128;
 constexpr int64_t kSummed = 512;
 constexpr int64_t kWantedTiles = 16, kLeastTiles = 8;  ///< next to each other: threads do not share sums
 constexpr int64_t kLeastColumns = 64;                  ///< products of less are slow
-constexpr int64_t kLeastSummed = 128;  ///< products that sum over less, and add to what others summed, are slow
-
+constexpr int64_t kLeastSummed = 128;        ///< products that sum over less, and add to what others summed, are slow
 constexpr int64_t kLeastElements = 1 << 14;  ///< for which to call a primitive
 
 /// Where an axis of a step or of a value lies in the matrix: along which of the product's axes (-1: none), how many of
@@ -48,7 +48,7 @@ class Finder {
     const TensorDesc& view = step.problem.in[static_cast<size_t>(port_)];
     std::vector<Place> places;
     for (int along : walk_->in[static_cast<size_t>(port_)]) places.push_back({along, 1, true});
-    return follow(step.in[static_cast<size_t>(port_)], view, places) && !loops_.empty();
+    return follow(step.in[static_cast<size_t>(port_)], view, places);
   }
 
   /// From the product's axis of this kind.
@@ -178,13 +178,6 @@ bool is_of_integers(const Program& program, int buffer) {
   return false;
 }
 
-/// The largest divisor of `extent` up to `most`; 1 at least.
-int64_t largest_divisor(int64_t extent, int64_t most) {
-  for (int64_t n = std::min(extent, std::max<int64_t>(most, 1)); n > 1; --n)
-    if (extent % n == 0) return n;
-  return 1;
-}
-
 /// How large tiles are.
 struct Extents {
   int64_t kept, summed;
@@ -210,7 +203,7 @@ std::optional<Extents> extents_of(const Finder& f, const TensorDesc& matrix, int
 
 }  // namespace
 
-std::optional<WeightsRegion> find_weights(const Program& program, size_t product, const Target& target) {
+std::optional<CutRegion> find_weights(const Program& program, size_t product, const Target& target) {
   const Step& step = program.steps[product];
   if (step.problem.step != StepKind::matmul) return std::nullopt;
   if (is_of_integers(program, step.in[0]) && is_of_integers(program, step.in[1])) return std::nullopt;
@@ -226,7 +219,7 @@ std::optional<WeightsRegion> find_weights(const Program& program, size_t product
     if ((target.keeps_packs || target.deterministic) && finder.is_constant()) continue;
     const auto extents = extents_of(finder, matrix, port);
     if (!extents) continue;
-    WeightsRegion made;
+    CutRegion made;
     std::vector<int> axes;
     const auto add = [&](int axis, int64_t extent) {
       if (extent == space[axis]) return;
