@@ -123,6 +123,8 @@ std::vector<Case> movement_cases() {
       resize_backward("bilinear 2x backward", "bilinear", algorithm::resampling_linear),
       transpose("NCHW to NHWC", kImages, {0, 2, 3, 1}),
       transpose("NHWC to NCHW", {32, 112, 112, 64}, {0, 3, 1, 2}),
+      transpose("heads to tokens (BERT)", {32, 12, 512, 64}, {0, 2, 1, 3}),
+      transpose("boxes of anchors (detection head)", {32, 6, 16384, 4}, {0, 2, 1, 3}),
   };
 }
 

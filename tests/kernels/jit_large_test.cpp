@@ -38,6 +38,26 @@ TEST(jit_large, loops_have_the_bits_of_stores_through_the_caches) {
       16, [](Random& random, Dtype dtype, int64_t bytes) { return large_loop(bytes, dtype, random); });
 }
 
+/// A loop over groups of a few short rows, which lie apart in what is read; a number for each group is added.
+Problem large_groups(int64_t bytes, Dtype dtype, Random& random) {
+  const int64_t few = random.whole(2, 16), length = random.pick<int64_t>({3, 4, 16, 21, 32, 64}), outer = 3,
+                groups = bytes / (outer * few * length * element_bytes(dtype)) + random.whole(1, 9);
+  Problem p = problem_for(StepKind::loop, OpKind::Add);
+  p.out = {dense_desc(dtype, {outer, groups, few, length})};
+  p.in = {p.out[0], p.out[0]};
+  p.in[0].strides = {few * groups * length, length, groups * length, 1};
+  p.in[1].strides = {groups, 1, 0, 0};
+  ExprBuilder back(p.back);
+  const auto value = back.max(back.load(0), back.constant(0x1p-12f));
+  back.store(0, random.coin() ? back.add(value, back.load(1)) : value);
+  return p;
+}
+
+TEST(jit_large, groups_of_few_rows_have_the_bits_of_stores_through_the_caches) {
+  expect_same_bits_of_seeds(
+      12, [](Random& random, Dtype dtype, int64_t bytes) { return large_groups(bytes, dtype, random); });
+}
+
 TEST(jit_large, copies_of_narrow_numbers_keep_their_bits) {
   const int64_t bytes = large_bytes(), length = 2048;
   if (bytes == 0) GTEST_SKIP() << "the last-level cache is very large";

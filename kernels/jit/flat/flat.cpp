@@ -41,9 +41,9 @@ class FlatLoop {
   FlatLoop(const Problem& loop, const Target& target) {
     const bool large = exceeds_cache(loop);
     coordinates_ = reads_coordinates(loop.back);
-    const Problem rows = in_words(prepared(loop)), whole = large || coordinates_ ? rows : with_long_calls(rows);
-    tables_ = RowTables::of(whole, target.isa);
-    const Problem& p = tables_ ? tables_->loop() : whole;
+    const Problem rows = in_words(prepared(loop));
+    tables_ = RowTables::of(rows, target.isa);
+    const Problem& p = tables_ ? tables_->loop() : rows;
     const Lanes lanes = expanded(p.back, p, target.isa);
     cost_ = 1 + static_cast<int64_t>(lanes.code.size()) / kFreeOperations;
     const int inner_axis = p.out[0].dims.size() - 1;
@@ -53,17 +53,18 @@ class FlatLoop {
         return std::make_shared<const FlatKernel>(target.isa, code, shape, inner_axis);
       };
       RowShape shape = flat.shape(flat.last_axis());
+      const bool aligned = rows_aligned(flat);
+      const bool grouped = !coordinates_ && !tables_ && flat.group(shape, lanes.code.size());
       RowShape in_caches = shape;
       flat.fetch_in_caches(in_caches);
       Part part{std::move(flat), kernel(in_caches)};
-      if (!coordinates_)
+      if (!coordinates_ && !grouped)
         part.sharing = row_sharing(p.back, lanes, in_caches, part.flat.rows[part.flat.last_axis()], target.isa);
-      const bool aligned = rows_aligned(part.flat);
-      shape.streaming = large && (aligned || may_join(part.flat));
+      shape.streaming = large && (aligned || may_join(part.flat, shape));
       shape.joined = shape.streaming && !aligned;
       shape.fenced = false;
       if (shape.joined) part.together = JoinedStores::together(target.isa, element_bytes(part.flat.out[0].dtype));
-      if (shape.streaming && aligned && !coordinates_)
+      if (shape.streaming && aligned && !coordinates_ && !grouped)
         part.streams = row_streams(p.back, lanes, shape, part.flat.rows[part.flat.last_axis()], target.isa);
       part.flat.fetch_in_turns(lanes, shape);
       if (shape.streaming) part.streaming = kernel(shape);
@@ -89,17 +90,19 @@ class FlatLoop {
   }
 
   /// Rows follow each other in calls long enough to bear what their ends cost.
-  bool may_join(const FlatPart& part) const {
+  bool may_join(const FlatPart& part, const RowShape& shape) const {
     const TensorDesc& first = part.out[0];
-    const int64_t each = element_bytes(first.dtype), axis = part.last_axis();
+    const int64_t each = element_bytes(first.dtype);
     if (coordinates_ || part.out.size() > JoinedStores::kMostOutputs || each == 1 || part.length > kLongestJoined ||
-        part.rows[static_cast<int>(axis)] * part.length < kLeastJoined)
+        part.rows[part.last_axis()] * part.elements() < kLeastJoined)
       return false;
-    return std::ranges::all_of(part.out, [&](const TensorDesc& desc) {
-      return element_bytes(desc.dtype) == each && desc.strides == first.strides &&
-             (desc.offset - first.offset) * each % kCacheLine == 0 &&
-             desc.strides[static_cast<int>(axis)] == part.length;
-    });
+    const auto follows = [&](const RowOperand& o) {
+      return o.row_bytes == part.length * each && (shape.group == 1 || o.group_bytes == part.elements() * each);
+    };
+    return std::ranges::all_of(shape.out, follows) && std::ranges::all_of(part.out, [&](const TensorDesc& desc) {
+             return element_bytes(desc.dtype) == each && desc.strides == first.strides &&
+                    (desc.offset - first.offset) * each % kCacheLine == 0;
+           });
   }
 
   void run(const Part& part, const RunArgs& args) const {
@@ -107,7 +110,7 @@ class FlatLoop {
     const Dims& extents = part.flat.rows;
     const int axis = part.flat.last_axis();
     const int64_t run_length = coordinates_ ? 1 : extents[axis];
-    parallel_for(elements(extents), part.flat.length * cost_, [&](int64_t begin, int64_t end) {
+    parallel_for(elements(extents), part.flat.elements() * cost_, [&](int64_t begin, int64_t end) {
       for (Dims at = coordinates(begin, extents); begin < end;) {
         const int64_t left = extents[axis] - at[axis];
         const int64_t rows = std::min({run_length, left, end - begin});
@@ -135,11 +138,11 @@ class FlatLoop {
     const FlatPart& part = rows_of.flat;
     std::array<const void*, kMaxLoopOperands> in;
     std::array<void*, kMaxLoopOperands> out;
-    for (size_t k = 0; k < args.in.size(); ++k) in[k] = row_address(args.in[k], part.in[k], at);
+    for (size_t k = 0; k < args.in.size(); ++k) in[k] = part.in_places[k].row(args.in[k], at);
     if (memory) tables_->fill(in.data(), *memory);
     for (size_t k = 0; k < part.out.size(); ++k)
-      out[k] = const_cast<std::byte*>(row_address(args.out[k], part.out[k], at));
-    std::array<int32_t, kMaxRank> place{};
+      out[k] = const_cast<std::byte*>(part.out_places[k].row(args.out[k], at));
+    std::array<int32_t, kMaxRank> place;
     if (coordinates_) place_of(part, at, place.data());
     RowCall call{in.data(), out.data(), place.data(), rows};
     const RowsAtOnce& at_once = &kernel == rows_of.streaming.get() ? rows_of.streams : rows_of.sharing;
@@ -147,7 +150,7 @@ class FlatLoop {
     if (call.rows == 0) return;
     if (&kernel != rows_of.streaming.get() || rows_of.together == 0) return kernel(call);
     const JoinedCall joined({out.data(), part.out.size()}, element_bytes(part.out[0].dtype), rows_of.together,
-                            rows * part.length);
+                            rows * part.elements());
     call.joined = joined.places();
     call.pending = joined.pending();
     kernel(call);

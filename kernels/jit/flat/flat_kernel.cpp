@@ -86,8 +86,10 @@ FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int i
       jmp(done, T_NEAR);
       L(single);
     }
-    joined_ && !joins_vectors() ? emit_joined_row(body) : emit_row(body);
-    for (size_t k = 0; k < addresses_.size(); ++k) next_rows(k, 1);
+    for (int64_t left = shape.group; left > 0; --left) {
+      joined_ && !joins_vectors() ? emit_joined_row(body) : emit_row(body);
+      for (size_t k = 0; k < addresses_.size(); ++k) left > 1 ? next_rows(k, 1) : next_group(k);
+    }
     dec(r8);
     jnz(rows_together_ > 1 ? single : row, T_NEAR);
 
@@ -125,9 +127,16 @@ void FlatKernel::emit_held(const std::function<void(size_t output, const RegExp&
 }
 
 /// Operand `k` goes on by `rows` rows.
-void FlatKernel::next_rows(size_t k, int rows) {
+void FlatKernel::next_rows(size_t k, int rows) { move_on(k, operand(k).row_bytes * rows); }
+
+/// From the last row of a group.
+void FlatKernel::next_group(size_t k) {
+  const RowOperand& o = operand(k);
+  move_on(k, shape_.group == 1 ? o.row_bytes : o.group_bytes - (shape_.group - 1) * o.row_bytes);
+}
+
+void FlatKernel::move_on(size_t k, int64_t bytes) {
   if (!has_address(k)) return;
-  const int64_t bytes = operand(k).row_bytes * rows;
   if (addresses_[k]) return advance(*addresses_[k], bytes);
   advance(slot(k), bytes);
 }

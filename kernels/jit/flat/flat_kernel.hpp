@@ -20,6 +20,8 @@ class FlatKernel : private RowEmitter {
  private:
   void emit_held(const std::function<void(size_t output, const Xbyak::RegExp& at, int count)>& move);
   void next_rows(size_t k, int rows);
+  void next_group(size_t k);
+  void move_on(size_t k, int64_t bytes);
   void emit_rows_together(Body& body);
   void emit_joined_row(Body& body);
   std::vector<Dtype> joined_types() const;

@@ -71,6 +71,8 @@ FlatPart part_of(const Problem& loop, int64_t start, int64_t rows, int64_t lengt
   }
   for (const TensorDesc& desc : loop.out) part.out.push_back(view_of(desc, part.out_steps));
   part.rows = part.out[0].dims;
+  for (const TensorDesc& desc : part.in) part.in_places.emplace_back(desc);
+  for (const TensorDesc& desc : part.out) part.out_places.emplace_back(desc);
   return part;
 }
 
@@ -101,6 +103,12 @@ void fetch_later_rows(RowShape& shape) {
 
 }  // namespace
 
+RowPlaces::RowPlaces(const TensorDesc& over_rows) : offset(over_rows.offset), strides(over_rows.strides) {
+  const int64_t bits = bits_of(over_rows.dtype);
+  offset = offset * bits / 8;
+  for (int d = 0; d < strides.size(); ++d) strides[d] = strides[d] * bits / 8;
+}
+
 Fetching later_rows(const RowOperand& o, int64_t length) {
   constexpr int64_t kFetched = 1024, kMostRows = 16;  // bytes, and rows they are of
   const int64_t bytes = length * bits_of(o.dtype) / 8;
@@ -130,29 +138,6 @@ Problem prepared(const Problem& loop) {
         desc.strides = {1};
       }
   return p;
-}
-
-Problem with_long_calls(Problem loop) {
-  constexpr int64_t kFew = 16, kMuch = int64_t{1} << 18;
-  const Dims& dims = loop.out[0].dims;
-  const int last = dims.size() - 2;  // of the axes of rows
-  if (last < 1 || dims[last] >= kFew) return loop;
-  const auto bytes = [&](int axis) {
-    int64_t most = 0;
-    for (const auto* side : {&loop.in, &loop.out})
-      for (const TensorDesc& desc : *side)
-        most = std::max(most, desc.dims[axis] * desc.strides[axis] * bits_of(desc.dtype) / 8);
-    return most;
-  };
-  int longest = last;
-  for (int axis = 0; axis < last; ++axis)
-    if (dims[axis] >= dims[longest] * 4 && bytes(axis) <= kMuch) longest = axis;
-  for (auto* side : {&loop.in, &loop.out})
-    for (TensorDesc& desc : *side) {
-      std::swap(desc.dims[last], desc.dims[longest]);
-      std::swap(desc.strides[last], desc.strides[longest]);
-    }
-  return loop;
 }
 
 bool only_copies(const Problem& loop) {
@@ -222,6 +207,29 @@ RowShape FlatPart::shape(int axis) const {
   return shape;
 }
 
+bool FlatPart::group(RowShape& shape, size_t operations) {
+  constexpr int64_t kMostRows = 16, kMostElements = 4096, kFetched = 512;  // bytes of each row
+  constexpr int64_t kMostOperations = 512;                                 // the code is written once for each row
+  const int last = last_axis();
+  int outer = last - 1;
+  while (outer > 0 && rows[outer] == 1) --outer;
+  if (outer < 0 || rows[outer] == 1 || rows[last] > kMostRows || rows[last] * length > kMostElements ||
+      rows[last] * static_cast<int64_t>(operations) > kMostOperations)
+    return false;
+  const RowShape groups = this->shape(outer);
+  for (size_t k = 0; k < out.size(); ++k) shape.out[k].group_bytes = groups.out[k].row_bytes;
+  for (size_t k = 0; k < in.size(); ++k) {
+    RowOperand& o = shape.in[k];
+    o.group_bytes = groups.in[k].row_bytes;
+    const int64_t step = std::abs(o.group_bytes);
+    if (!o.fetching || step == 0 || step > INT32_MAX) continue;
+    o.fetching = Fetching::near(static_cast<int>(o.group_bytes * std::max<int64_t>(1, kFetched / step)));
+  }
+  shape.group = grouped = rows[last];
+  rows[last] = 1;
+  return true;
+}
+
 bool FlatPart::is_read_once(size_t k) const {
   bool moves = in_steps[k] && !numbers[k];
   for (int d = 0; d < rows.size(); ++d) moves = moves && (rows[d] == 1 || in[k].strides[d] != 0);
@@ -231,7 +239,7 @@ bool FlatPart::is_read_once(size_t k) const {
 int64_t FlatPart::bytes_read() const {
   int64_t bytes = 0;
   for (size_t k = 0; k < in.size(); ++k)
-    if (is_read_once(k)) bytes += elements(rows) * length * bits_of(in[k].dtype) / 8;
+    if (is_read_once(k)) bytes += partita::elements(rows) * elements() * bits_of(in[k].dtype) / 8;
   return bytes;
 }
 
@@ -260,9 +268,11 @@ void FlatPart::fetch_in_turns(const Lanes& lanes, RowShape& shape) const {
 }
 
 void FlatPart::fetch_in_caches(RowShape& shape) const {
+  for (RowOperand& o : shape.in)
+    if (shape.group > 1 && length * bits_of(o.dtype) / 8 < kCacheLine) o.fetching = {};
   if (!reads_streams_alone()) {
     const bool again = std::ranges::any_of(shape.in, [](const RowOperand& o) { return o.steps && o.row_bytes == 0; });
-    if (!again || elements(rows) == 1) return;
+    if (!again || partita::elements(rows) == 1) return;
     for (RowOperand& o : shape.in)
       if (o.steps && o.row_bytes != 0 && !o.numbers && !o.fetching) o.fetching = shape.fetching;
   }

@@ -13,6 +13,25 @@ namespace partita::jit {
 
 inline constexpr size_t kMaxLoopOperands = 160;
 
+/// The address so many bytes on. It may be a number (ExprOp::uniform), so it is no arithmetic of pointers.
+inline const std::byte* moved(const void* address, int64_t bytes) {
+  return reinterpret_cast<const std::byte*>(reinterpret_cast<uintptr_t>(address) + static_cast<uintptr_t>(bytes));
+}
+
+/// Where rows of an operand begin, in bytes, so that a call of few rows finds them in few instructions.
+struct RowPlaces {
+  explicit RowPlaces(const TensorDesc& over_rows);
+  /// Address of the first element of row `at`.
+  const std::byte* row(const void* base, const Dims& at) const {
+    int64_t bytes = offset;
+    for (int d = 0; d < at.size(); ++d) bytes += at[d] * strides[d];
+    return moved(base, bytes);
+  }
+
+  int64_t offset;
+  Dims strides;
+};
+
 /// A block of rows of one length. Axes are those of the prepared loop; the innermost one counts rows here.
 struct FlatPart {
   Dims rows;                                       ///< extents
@@ -21,11 +40,18 @@ struct FlatPart {
   std::vector<TensorDesc> in, out;                 ///< over the rows; offset of the part's first element
   std::vector<std::optional<TensorDesc>> numbers;  ///< RowOperand::numbers of the inputs
   std::vector<bool> in_steps, out_steps;
+  std::vector<RowPlaces> in_places, out_places;
+  int64_t grouped = 1;  ///< RowShape::group; then `rows` are groups
 
   /// The axis that a call walks where nothing speaks for another: the last one with more than one row.
   int last_axis() const;
   /// Operands as they are walked row by row along `axis`.
   RowShape shape(int axis) const;
+  /// Where a call along the last axis would have few short rows, and so cost as much as they do: makes them one group
+  /// of `shape`, which has them row by row, so that calls walk the axis before. False: left as they are.
+  bool group(RowShape& shape, size_t operations);
+  /// Of a row, or of a group.
+  int64_t elements() const { return grouped * length; }
   /// Whether the rows read each element of input `k` once.
   bool is_read_once(size_t k) const;
   /// Bytes of such inputs.
@@ -47,9 +73,6 @@ Fetching later_rows(const RowOperand& o, int64_t length);
 Problem with_axes(const Problem& loop, const Dims& order);
 /// The loop as generated code wants it: axes in the order of its memory, joined, at least one.
 Problem prepared(const Problem& loop);
-/// A prepared loop that reads no coordinates: where few rows follow each other and many lie along another axis, not too
-/// far apart for the caches, the two axes change places, for a call costs as much as some rows.
-Problem with_long_calls(Problem loop);
 /// Whether nothing is done but to copy the elements of a tensor as they are.
 bool only_copies(const Problem& loop);
 /// A prepared loop that copies smaller elements: as one that copies words of 32 bits, where rows consist of them, so
@@ -61,18 +84,6 @@ std::vector<FlatPart> parts_of(const Problem& prepared);
 
 /// Null where rows of every operand can be walked, otherwise the reason.
 const char* refuse_rows(const Problem& prepared);
-
-/// The address so many bytes on. It may be a number (ExprOp::uniform), so it is no arithmetic of pointers.
-inline const std::byte* moved(const void* address, int64_t bytes) {
-  return reinterpret_cast<const std::byte*>(reinterpret_cast<uintptr_t>(address) + static_cast<uintptr_t>(bytes));
-}
-
-/// Address of the first element of row `at`.
-inline const std::byte* row_address(const void* base, const TensorDesc& desc, const Dims& at) {
-  int64_t element = desc.offset;
-  for (int d = 0; d < at.size(); ++d) element += at[d] * desc.strides[d];
-  return moved(base, element * bits_of(desc.dtype) / 8);
-}
 
 /// Coordinates of the first element of row `at`, for index operations.
 void place_of(const FlatPart& part, const Dims& at, int32_t* place);

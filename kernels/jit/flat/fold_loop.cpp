@@ -140,9 +140,9 @@ class FoldLoop {
     std::array<double*, kMaxFolds> results;
     std::array<std::array<float, kPlaces>, kMaxFolds> sums;
     const FlatPart& flat = part.flat;
-    for (size_t k = 0; k < flat.in.size(); ++k) in[k] = row_address(args.in[k], flat.in[k], at);
+    for (size_t k = 0; k < flat.in.size(); ++k) in[k] = flat.in_places[k].row(args.in[k], at);
     for (size_t k = 0; k < flat.out.size(); ++k)
-      out[k] = const_cast<std::byte*>(row_address(args.out[k], flat.out[k], at));
+      out[k] = const_cast<std::byte*>(flat.out_places[k].row(args.out[k], at));
     for (size_t f = 0; f < part.walks.size(); ++f) {
       const FoldPlan::Output& output = plan_.outputs()[f];
       const TensorDesc& desc = flat.out[output.port];
@@ -164,15 +164,15 @@ class FoldLoop {
         results[f] += rows * flat.out[plan_.outputs()[f].port].strides[part.axis];
       }
       // Addresses have passed the rows that went together.
-      for (size_t k = 0; k < flat.in.size(); ++k) in[k] = behind(in[k], flat.in[k], part.axis, call.rows);
+      for (size_t k = 0; k < flat.in.size(); ++k) in[k] = behind(in[k], flat.in_places[k], part.axis, call.rows);
       for (size_t k = 0; k < flat.out.size(); ++k)
-        if (fold_at(k) < 0) out[k] = const_cast<void*>(behind(out[k], flat.out[k], part.axis, call.rows));
+        if (fold_at(k) < 0) out[k] = const_cast<void*>(behind(out[k], flat.out_places[k], part.axis, call.rows));
       at[part.axis] += rows;
     }
   }
 
-  static const void* behind(const void* row, const TensorDesc& desc, int axis, int64_t rows) {
-    return moved(row, rows * desc.strides[axis] * bits_of(desc.dtype) / 8);
+  static const void* behind(const void* row, const RowPlaces& places, int axis, int64_t rows) {
+    return moved(row, rows * places.strides[axis]);
   }
 
   /// The number of the fold that output `port` is; -1: it is stored.

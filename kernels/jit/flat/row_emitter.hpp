@@ -31,8 +31,9 @@ struct RowOperand {
   bool steps;
   int64_t row_bytes;
   Fold fold = Fold::none;
-  Fetching fetching = {};  ///< of an input: of each vector, for what is read next
-  bool kept = false;       ///< of an output: it is read again soon, so it is never stored past the caches
+  Fetching fetching = {};   ///< of an input: of each vector, for what is read next
+  bool kept = false;        ///< of an output: it is read again soon, so it is never stored past the caches
+  int64_t group_bytes = 0;  ///< of grouped rows: from group to group
   /// Not -1: this one lies `behind` bytes behind operand number `place`, which has the address (see SideBySide).
   int place = -1, behind = 0;
   EveryOther every_other = EveryOther::no;  ///< of an input of bf16
@@ -54,6 +55,7 @@ struct RowShape {
   bool streaming = false;  ///< whole vectors are stored past the caches; those rows start at multiples of 64 bytes then
   /// With `streaming`: rows of all outputs follow each other, wherever they start, and have elements of one size.
   bool joined = false;
+  int64_t group = 1;   ///< not 1: rows are those of groups of so many, which lie as `group_bytes` of the operands say
   int vectors = 1;     ///< so many vectors of a row at once; where more than one, rows are whole multiples of them
   bool fenced = true;  ///< a streaming call ends with a fence; without it the caller fences before others read
 };
@@ -67,7 +69,7 @@ struct RowCall {
   const void* const* in;
   void* const* out;
   const int32_t* coordinates;
-  int64_t rows;
+  int64_t rows;                         ///< or groups of them
   const JoinedPlace* joined = nullptr;  ///< joined rows: of each output
   int64_t pending = 0;                  ///< the same: elements stored together with the first one
 };

@@ -129,8 +129,7 @@ RowsAtOnce::RowsAtOnce(Isa isa, const Expr& expr, RowShape shape, int rows) : ro
   kernel_ = std::make_shared<const FlatKernel>(isa, code, shape, 0);
 }
 
-void RowsAtOnce::run(RowCall& call, std::span<const void*> in, std::span<void*> out) const {
-  if (!kernel_ || call.rows < rows_) return;
+void RowsAtOnce::run_some(RowCall& call, std::span<const void*> in, std::span<void*> out) const {
   RowCall part = call;
   part.rows = call.rows / rows_;
   (*kernel_)(part);

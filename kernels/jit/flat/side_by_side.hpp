@@ -67,9 +67,13 @@ class RowsAtOnce {
 
   /// Runs the first of call.rows, as many as it takes, if any; `call`, with its addresses `in` and `out`, then is about
   /// the others.
-  void run(RowCall& call, std::span<const void*> in, std::span<void*> out) const;
+  void run(RowCall& call, std::span<const void*> in, std::span<void*> out) const {
+    if (kernel_ && call.rows >= rows_) run_some(call, in, out);
+  }
 
  private:
+  void run_some(RowCall& call, std::span<const void*> in, std::span<void*> out) const;
+
   std::shared_ptr<const FlatKernel> kernel_;
   int64_t rows_ = 0;
   std::vector<int64_t> in_bytes_, out_bytes_;  ///< from row to row
