@@ -115,6 +115,28 @@ TEST(jit_strided, few_rows_behind_many_agree_with_the_interpreter) {
   }
 }
 
+/// Rows that are pieces of a line, whose neighbours lie along an axis far out; also with an operand along that axis.
+TEST(jit_strided, rows_that_share_lines_agree_with_the_interpreter) {
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    Random random(seed);
+    const int64_t outer = random.whole(2, 12), between = random.whole(1, 9), many = random.whole(10, 60),
+                  length = random.whole(2, 8);
+    const Dtype dtype = random.pick({Dtype::f32, Dtype::bf16});
+    Problem p = problem_for(StepKind::loop, OpKind::Wildcard);
+    p.out = {dense_desc(dtype, {outer, between, many, length})};
+    p.in = {p.out[0], p.out[0]};
+    p.in[0].strides = {length, outer * length, between * outer * length, 1};
+    p.in[1].strides = random.coin() ? Dims{1, 0, 0, 0} : Dims{between, 1, 0, 0};
+    ExprBuilder b(p.back);
+    const auto x = b.load(0);
+    b.store(0, random.coin() ? b.sub(x, b.load(1)) : x);
+    SCOPED_TRACE(str("seed ", seed));
+    const int compared = expect_generated_rows_agree(p, random, Closeness::equal, "loop_any_jit");
+    EXPECT_TRUE(compared > 0 || !generates_code());
+    if (HasFailure()) return;
+  }
+}
+
 TEST(jit_strided, streaming_transposes_write_the_same) {
   for (Isa isa : generated_isas())
     for (int bytes : {2, 4})

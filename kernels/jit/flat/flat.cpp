@@ -55,6 +55,7 @@ class FlatLoop {
       RowShape shape = flat.shape(flat.last_axis());
       const bool aligned = rows_aligned(flat);
       const bool grouped = !coordinates_ && !tables_ && flat.group(shape, lanes.code.size());
+      if (!coordinates_) flat.read_lines_once();
       RowShape in_caches = shape;
       flat.fetch_in_caches(in_caches);
       Part part{std::move(flat), kernel(in_caches)};

@@ -230,6 +230,36 @@ bool FlatPart::group(RowShape& shape, size_t operations) {
   return true;
 }
 
+void FlatPart::read_lines_once() {
+  constexpr int64_t kNear = 128, kLeastRun = 256;  // lines that stay in the nearest cache; bytes that a call writes
+  const int axis = last_axis();
+  for (const TensorDesc& desc : out)
+    if (rows[axis] * elements() * bits_of(desc.dtype) / 8 < kLeastRun) return;
+  for (const RowPlaces& places : in_places) {
+    int64_t lines = grouped * rows[axis];
+    for (int d = axis - 1; d >= 0; lines *= rows[d--]) {
+      if (std::abs(places.strides[d]) >= kCacheLine || places.strides[d] == 0 || rows[d] == 1) continue;
+      if (d == axis - 1 || lines <= kNear) break;
+      return move_axis(d, axis - 1);
+    }
+  }
+}
+
+/// Axes between take one place less.
+void FlatPart::move_axis(int from, int to) {
+  const auto move = [&](Dims& dims) {
+    for (int d = from; d < to; ++d) std::swap(dims[d], dims[d + 1]);
+  };
+  move(rows);
+  for (auto* side : {&in, &out})
+    for (TensorDesc& desc : *side) {
+      move(desc.dims);
+      move(desc.strides);
+    }
+  for (auto* side : {&in_places, &out_places})
+    for (RowPlaces& places : *side) move(places.strides);
+}
+
 bool FlatPart::is_read_once(size_t k) const {
   bool moves = in_steps[k] && !numbers[k];
   for (int d = 0; d < rows.size(); ++d) moves = moves && (rows[d] == 1 || in[k].strides[d] != 0);

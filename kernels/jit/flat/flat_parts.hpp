@@ -52,6 +52,10 @@ struct FlatPart {
   bool group(RowShape& shape, size_t operations);
   /// Of a row, or of a group.
   int64_t elements() const { return grouped * length; }
+  /// Where rows are pieces of an input's cache lines and the axis along which they share lines is far from the one that
+  /// calls walk: the two are walked one behind the other, so that a line is used up while it is in the caches. Not
+  /// where the loop reads coordinates, which these are not any more.
+  void read_lines_once();
   /// Whether the rows read each element of input `k` once.
   bool is_read_once(size_t k) const;
   /// Bytes of such inputs.
@@ -63,6 +67,9 @@ struct FlatPart {
   /// Lets `shape` fetch nothing where the processor reads streams at full speed alone, and else no rows that are read
   /// again and again: for what is mostly in the caches, where fetching takes the time of loads.
   void fetch_in_caches(RowShape& shape) const;
+
+ private:
+  void move_axis(int from, int to);
 };
 
 /// Of an input whose rows of `length` elements lie apart, so that the processor does not fetch what comes: about so
