@@ -17,7 +17,7 @@ Problem resampled(Dtype dtype, int64_t channels, const std::vector<int64_t>& fro
   return resampling({2, channels, from, to, true}, {backward, mode, "half_pixel", dtype});
 }
 
-/// Up along x, anywhere along the other axes, by whole factors or others.
+/// Up or down along x, anywhere along the other axes, by whole factors or others.
 Problem random_resampling(Random& random) {
   Resampled s{2, random.pick<int64_t>({16, 17, 32, 40, 64, 65, 128, 130, 200, 256}), {}, {}, true};
   for (int64_t axes = random.whole(1, 3), i = 0; i < axes; ++i) {
@@ -27,6 +27,7 @@ Problem random_resampling(Random& random) {
   }
   s.small.back() += 1;
   s.large.back() = s.small.back() + random.whole(1, 2 * s.small.back());
+  if (random.whole(0, 2) == 0) std::swap(s.small.back(), s.large.back());
   return resampling(s, {random.coin(), random.whole(0, 3) == 0 ? "nearest" : "linear",
                         random.pick<std::string>({"half_pixel", "align_corners"}),
                         random.pick({Dtype::f32, Dtype::bf16, Dtype::f16})});
@@ -79,7 +80,7 @@ TEST(resample_linear, infinities_stay_where_they_are_read) {
           resampling({2, 33, {4, 9}, {7, 17}, true}, {backward, "linear", coordinates}));
 }
 
-TEST(resample_linear, takes_linear_weights_and_gradients_upwards_channels_last_alone) {
+TEST(resample_linear, takes_linear_weights_and_gradients_channels_last_alone) {
   const auto fits = [](const Problem& p) { return ResampleLinear::fits(p, Isa::avx512); };
   const Problem p = resampled(Dtype::bf16, 64, {8, 8}, {16, 16});
   EXPECT_TRUE(fits(p));
@@ -87,10 +88,11 @@ TEST(resample_linear, takes_linear_weights_and_gradients_upwards_channels_last_a
   EXPECT_TRUE(fits(resampled(Dtype::f32, 16, {3, 4, 5}, {6, 8, 7})));
   EXPECT_TRUE(fits(resampled(Dtype::f32, 16, {16, 5}, {4, 7})));
   EXPECT_FALSE(fits(resampled(Dtype::f32, 15, {8, 8}, {16, 16})));  // few channels
-  EXPECT_FALSE(fits(resampled(Dtype::f32, 64, {8, 16}, {16, 8})));  // downwards
+  EXPECT_TRUE(fits(resampled(Dtype::f32, 64, {8, 16}, {16, 9})));   // downwards
+  EXPECT_TRUE(fits(resampled(Dtype::f32, 64, {8, 16}, {16, 3})));   // past places of which nothing is taken
   EXPECT_FALSE(fits(resampled(Dtype::f32, 64, {8, 8}, {16, 8})));   // not along x
   EXPECT_TRUE(fits(resampled(Dtype::f32, 64, {8, 8}, {16, 16}, /*backward=*/true)));
-  EXPECT_FALSE(fits(resampled(Dtype::f32, 64, {8, 16}, {16, 8}, /*backward=*/true)));
+  EXPECT_TRUE(fits(resampled(Dtype::f32, 64, {8, 16}, {16, 7}, /*backward=*/true)));
   EXPECT_FALSE(fits(resampled(Dtype::f32, 64, {8, 8}, {24, 16}, /*backward=*/true)));  // sums of many rows
   EXPECT_TRUE(fits(resampled(Dtype::f32, 64, {8, 8}, {16, 16}, /*backward=*/true, "nearest")));
   EXPECT_FALSE(fits(resampled(Dtype::f32, 64, {8, 8}, {16, 16}, /*backward=*/false, "nearest")));

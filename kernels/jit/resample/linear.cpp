@@ -20,11 +20,11 @@ constexpr float kWhole = 1;
 
 bool is_gradient(const Problem& p) { return p.step == StepKind::resample_backward; }
 
-/// Nothing where a result of the interpolation takes of other places than neighbours, or those are more than results.
+/// Nothing where a result of the interpolation takes of other places than neighbours.
 std::optional<std::vector<LinearPlace>> linear_places(const PlaneWalk& walk, bool gradient) {
   const AxisMap map = gradient ? walk.x.transposed() : walk.x;  // of the interpolation
   // Nearest neighbours, which read one place, are as fast anyway, but for their gradient.
-  if (map.most_taps() > 2 || (map.most_taps() < 2 && !gradient) || map.from() < 2 || map.to() < map.from()) return {};
+  if (map.most_taps() > 2 || (map.most_taps() < 2 && !gradient) || map.from() < 2) return {};
   std::vector<LinearPlace> places;
   int32_t newest = -1;
   for (int64_t i = 0; i < map.to(); ++i) {
@@ -33,15 +33,19 @@ std::optional<std::vector<LinearPlace>> linear_places(const PlaneWalk& walk, boo
     const bool single = taps.size() == 1;
     if (single ? taps[0].weight != kWhole : taps[0].source + 1 != taps[1].source) return {};
     const int32_t moves = taps.back().source - newest;
-    places.push_back({.moves = moves,
+    const int32_t skipped = gradient ? 0 : std::max(moves - 2, 0);
+    places.push_back({.moves = moves - skipped,
+                      .skipped = skipped,
                       .made = std::min(moves, std::max(taps.back().source - 1, 0)),
                       .single = single ? 1 : 0,
                       .older = taps.front().weight,
                       .newer = taps.back().weight});
     newest = taps.back().source;
   }
-  if (newest + 1 < map.from()) return {};
-  if (gradient) places.push_back({.moves = 2, .made = 2, .single = 0, .older = 0, .newer = 0});
+  if (!gradient) return places;
+  const int32_t moves = static_cast<int32_t>(map.from()) + 1 - newest;  // to some nothing is added
+  const int32_t made = std::min(moves, static_cast<int32_t>(map.from()));
+  places.push_back({.moves = moves, .made = made, .single = 0, .older = 0, .newer = 0});
   return places;
 }
 
@@ -54,7 +58,7 @@ bool ResampleLinear::fits(const Problem& p, Isa isa) {
   const Expr back = back_expression(p);
   const WalkedTensor source = walked(p.in[static_cast<size_t>(front_port(p.step))], p, walk);
   // Vectors of sources are read from memory: one value for all channels lies nowhere side by side.
-  return walk.channels >= kLeastChannels && source.channel_step(walk) == 1 &&
+  return walk.channels >= kLeastChannels && source.channel_step(walk) == 1 && source.x <= INT32_MAX &&
          walk.z.most_taps() * walk.y.most_taps() <= static_cast<int64_t>(LinearKernel::kMostRows) &&
          loaded_operands(back).size() + p.out.size() <= LinearKernel::kMostOperands && !reads_coordinates(back) &&
          linear_places(walk, is_gradient(p)) && expanded(back, p, isa).code.size() <= kMostOperations;
@@ -80,6 +84,7 @@ ResampleLinear::ResampleLinear(const Problem& p, const Target& target)
 void ResampleLinear::make_kernels(const Problem& p) {
   const Lanes back = numbered_back(p, back_in_);
   LinearShape shape{.gradient = is_gradient(p), .source_bytes = source_.x};
+  shape.skips = std::ranges::any_of(places_, [](const LinearPlace& place) { return place.skipped > 0; });
   shape.rows = {.dtype = source_.dtype, .weighted = walk_.y.weighted() || walk_.z.weighted()};
   const auto operands = [&](const std::vector<WalkedTensor>& tensors) {
     std::vector<TurnOperand> list;

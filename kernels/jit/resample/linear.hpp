@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channel-last linear interpolation to as many places or more, its gradient and that of nearest neighbours: each source
-// place is read once for a row of results.
+// Channel-last linear interpolation, its gradient and that of nearest neighbours: each source place is read once for a
+// row of results.
 #pragma once
 
 #include <array>

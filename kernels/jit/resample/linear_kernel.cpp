@@ -30,6 +30,7 @@ void LinearKernel::emit_interpolation(Body& body) {
   Xbyak::Label result, move, moved, single, done;
   align(16);
   L(result);
+  if (s_.skips) emit_skip();
   mov(ecx, dword[rsi + offsetof(LinearPlace, moves)]);
   L(move);
   dec(ecx);
@@ -108,6 +109,13 @@ void LinearKernel::emit_start() {
 
 void LinearKernel::emit_next_source() {
   for (size_t r = 0; r < s_.rows.count; ++r) advance(row_register(r), s_.source_bytes);
+}
+
+/// Past places that no result takes of.
+void LinearKernel::emit_skip() {
+  movsxd(rax, dword[rsi + offsetof(LinearPlace, skipped)]);
+  imul(rax, rax, static_cast<int>(s_.source_bytes));
+  for (size_t r = 0; r < s_.rows.count; ++r) add(row_register(r), rax);
 }
 
 /// A place's source to what it takes from.

@@ -14,14 +14,16 @@ namespace partita::jit {
 /// A place of an interpolation's result along x: it takes of the two newest places of the interpolated, or of the
 /// newest one alone. In the gradient it adds to them.
 struct LinearPlace {
-  int32_t moves;   ///< so many places of the interpolated are passed before
-  int32_t made;    ///< of the gradient: so many of them complete a result, the last ones
-  int32_t single;  ///< not 0: of one place, with the weight 1
+  int32_t moves;        ///< so many places of the interpolated are passed before
+  int32_t skipped = 0;  ///< of an interpolation: so many more before those, which nothing takes of
+  int32_t made;         ///< of the gradient: so many of them complete a result, the last ones
+  int32_t single;       ///< not 0: of one place, with the weight 1
   float older, newer;
 };
 
 struct LinearShape {
   bool gradient = false;
+  bool skips = false;        ///< some LinearPlace::skipped is not 0
   SourceRows rows = {};      ///< summed over z and y; a gradient's may be none
   int64_t source_bytes = 0;  ///< from place to place along x
   int64_t channels = 0;
@@ -63,6 +65,7 @@ class LinearKernel : private OperandCode {
     OperandCode::emit_source(s_.rows, to, vector, count_of(vector), 0, moment());
   }
   void emit_next_source();
+  void emit_skip();
   void emit_additions(bool single);
   void emit_results(Body& body, Taken taken);
   BodyHooks hooks(int vector, Taken taken);
