@@ -27,13 +27,15 @@ namespace {
 
 constexpr size_t kMaxOperands = 160;
 constexpr int64_t kTileLength = 128;  ///< elements of a row of a tile
-constexpr int64_t kFewRows = 8, kLongTile = 2048;
+constexpr int64_t kFewRows = 8, kLongTile = 2048, kTileOfLines = 256;
 /// Of all tiles of a thread, where that allows kLeastRows; so many that sources are read in long runs.
 constexpr int64_t kTileBytes = 262144;
 /// Copies through the caches: so many times as far apart as those of the source, rows of the result are each in a page
 /// of its own while those of the source share some, and it pays to stay in one.
 constexpr int64_t kFarApart = 16;
 constexpr int64_t kLeastRows = 16, kMostRows = 512;
+constexpr int64_t kSmallTile = 1024;   ///< elements: a call for each would cost as much
+constexpr int64_t kCallsOfThread = 8;  ///< at the least, where one makes several tiles
 
 template <class T>
 void copy_elements(const std::byte* from, int64_t from_step, std::byte* to, int64_t to_step, int64_t n) {
@@ -81,11 +83,13 @@ struct TilePlace {
   Dims at;  ///< first element
   int64_t rows = 0, length = 0;
   size_t row_kind = 0, length_kind = 0;
+  int64_t tiles = 1;  ///< that a call makes
 };
 
 class StridedLoop {
  public:
   StridedLoop(const Problem& loop, const Target& target) : problem_(tiled_space(loop)), target_(target) {
+    if (only_copies(problem_)) shares_lines_ = put_lines_together(problem_);
     const Dims& dims = problem_.out[0].dims;
     empty_ = elements(dims) == 0;
     if (empty_) return;
@@ -105,6 +109,7 @@ class StridedLoop {
     outer_.erase(outer_.size() - 1);
     outer_.erase(outer_.size() - 1);
     cut_tiles(dims);
+    if (copies_) cut_turns();
     make_kernels();
   }
 
@@ -112,10 +117,10 @@ class StridedLoop {
 
   Status operator()(const RunArgs& args) const {
     if (empty_) return {};
-    const int64_t tiles = elements(outer_) * rows_.count() * lengths_.count();
+    const int64_t tiles = elements(outer_) * rows_.count() * lengths_.count() * turns_.count();
     const int64_t parts = threads();
     const bool streams = streams_ && outputs_aligned(args);
-    parallel_for(parts, tiles * rows_.whole * lengths_.whole * cost_ / parts, [&](int64_t begin, int64_t end) {
+    parallel_for(parts, tiles * turns_.whole * rows_.whole * lengths_.whole * cost_ / parts, [&](int64_t begin, int64_t end) {
       // A part has its own scratch memory, whichever thread runs it.
       for (int64_t part = begin; part < end; ++part) {
         const int64_t first = tiles * part / parts, last = tiles * (part + 1) / parts;
@@ -135,7 +140,20 @@ class StridedLoop {
 
   /// Copies of few rows have no tiles to fit anywhere, and little to do in each.
   int64_t tile_length(const Dims& dims) const {
-    return only_copies(problem_) && dims[dims.size() - 2] <= kFewRows ? kLongTile : kTileLength;
+    if (!only_copies(problem_) || dims[dims.size() - 2] > kFewRows) return kTileLength;
+    return shares_lines_ ? kTileOfLines : kLongTile;
+  }
+
+  /// Where tiles are small, or neighbours of one have parts of the same cache lines, a call makes those that follow each
+  /// other along the last axis before them.
+  void cut_turns() {
+    if (outer_.empty()) return;
+    const bool alone = rows_.count() == 1 && lengths_.count() == 1 && rows_.whole * lengths_.whole <= kSmallTile;
+    if (!shares_lines_ && !alone) return;
+    const int64_t extent = outer_.back(), calls = elements(outer_) / extent * rows_.count() * lengths_.count(),
+                  wanted = threads() * kCallsOfThread;
+    turns_ = {extent, std::clamp(extent * calls / wanted, int64_t{1}, extent)};
+    outer_.back() = 1;
   }
 
   static Operand operand(const TensorDesc& desc, bool output) {
@@ -251,36 +269,50 @@ class StridedLoop {
       if (in_[0].access == Access::direct)
         shape = {bytes, rows, length, in_[0].other() * bytes, out_[0].inner() * bytes};
       shape.writes_runs = shape.step == 1 && shape.dst_row >= kFarApart * shape.src_row;
+      if (turns_.whole > 1) {
+        const int axis = outer_.size() - 1;
+        shape.next_src = in_[0].desc.strides[axis] * bytes;
+        shape.next_dst = out_[0].desc.strides[axis] * bytes;
+      }
       in_[0].transpose[i][j] = std::make_shared<const TransposeKernel>(target_.isa, shape);
       shape.streaming = true;
-      shape.writes_runs = shape.fetches_next = shape.step == 1 && shape.src_row == shape.b * bytes;
+      shape.writes_runs = shape.step == 1 && shape.src_row == shape.b * bytes;
+      shape.fetches_next = shape.writes_runs && turns_.whole == 1;
       if (streams_) out_[0].transpose[i][j] = std::make_shared<const TransposeKernel>(target_.isa, shape);
     });
   }
 
   TilePlace place_of(int64_t tile) const {
-    const int64_t l = tile % lengths_.count(), r = tile / lengths_.count() % rows_.count();
-    Dims at = coordinates(tile / lengths_.count() / rows_.count(), outer_);
-    at.push_back(rows_.start(r));
-    at.push_back(lengths_.start(l));
+    const auto next = [&tile](const Cut& cut) {
+      const int64_t start = cut.start(tile % cut.count());
+      tile /= cut.count();
+      return start;
+    };
+    const int64_t turn = next(turns_), length = next(lengths_), row = next(rows_);
+    Dims at = coordinates(tile, outer_);
+    if (!at.empty()) at.back() += turn;
+    at.push_back(row);
+    at.push_back(length);
     TilePlace place{.at = at};
     measure(place);
     return place;
   }
 
-  /// The next tile; tiles may be so small that counting their coordinates anew would cost more than they.
+  /// The next tile, or turn of tiles; these may be so small that counting their coordinates anew would cost more.
   void go_on(TilePlace& place) const {
     Dims& at = place.at;
     const int last = at.size() - 1;
-    at[last] += lengths_.whole;
-    if (at[last] >= lengths_.extent) {
-      at[last] = 0;
-      at[last - 1] += rows_.whole;
-      if (at[last - 1] >= rows_.extent) {
-        at[last - 1] = 0;
-        for (int d = last - 2; d >= 0 && ++at[d] == outer_[d]; --d) at[d] = 0;
-      }
-    }
+    /// Whether it begins anew.
+    const auto step = [&at](int axis, const Cut& cut) {
+      at[axis] += cut.whole;
+      if (at[axis] < cut.extent) return false;
+      at[axis] = 0;
+      return true;
+    };
+    int d = last - 2;
+    if (turns_.extent > 1 && !step(d--, turns_)) return measure(place);
+    if (step(last, lengths_) && step(last - 1, rows_))
+      for (; d >= 0 && ++at[d] == outer_[d]; --d) at[d] = 0;
     measure(place);
   }
 
@@ -290,6 +322,7 @@ class StridedLoop {
     place.length = lengths_.length_at(place.at[last]);
     place.row_kind = rows_.kind(place.rows);
     place.length_kind = lengths_.kind(place.length);
+    place.tiles = turns_.extent > 1 ? turns_.length_at(place.at[last - 2]) : 1;
   }
 
   static std::byte* address(const void* base, const Operand& o, const Dims& at) {
@@ -299,8 +332,8 @@ class StridedLoop {
   void run(const TilePlace& place, const RunArgs& args, std::byte* scratch, bool streams) const {
     if (copies_) {
       const Operand& kernels = streams ? out_[0] : in_[0];
-      return (*kernels.transpose[place.length_kind][place.row_kind])(address(args.in[0], in_[0], place.at),
-                                                                     address(args.out[0], out_[0], place.at));
+      const TransposeKernel& kernel = *kernels.transpose[place.length_kind][place.row_kind];
+      return kernel(address(args.in[0], in_[0], place.at), address(args.out[0], out_[0], place.at), place.tiles);
     }
     std::array<const void*, kMaxOperands> in;
     std::array<void*, kMaxOperands> out;
@@ -360,12 +393,14 @@ class StridedLoop {
   Target target_;
   Dims outer_;  ///< axes before the tile's two
   Cut rows_, lengths_;
+  Cut turns_;  ///< of the last axis before the tile's two; its extent is 1 where calls make one tile
   std::vector<Operand> in_, out_;
   std::array<std::shared_ptr<const FlatKernel>, 2> plain_, streaming_;
   int64_t tile_bytes_ = 0;
   int64_t cost_ = 1;
   bool coordinates_ = false;
   bool copies_ = false;  ///< one transposing copy without tiles
+  bool shares_lines_ = false;
   bool streams_ = false, empty_ = false;
 };
 

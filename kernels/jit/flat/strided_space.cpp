@@ -10,6 +10,7 @@
 #include "kernels/jit/flat/transpose.hpp"
 #include "kernels/loop/collapse.hpp"
 #include "src/base/dtype.hpp"
+#include "src/base/round.hpp"
 #include "src/base/shape.hpp"
 
 namespace partita::jit {
@@ -96,6 +97,21 @@ Problem tiled_space(const Problem& loop) {
   });
   if (dims[rank - 1] < kShortRow && dims[rank - 2] > dims[rank - 1] && !apart) p = with_axis_at(p, rank - 2, 0);
   return p;
+}
+
+bool put_lines_together(Problem& tiled) {
+  const int last = tiled.out[0].dims.size() - 3;
+  const auto is_near = [](const TensorDesc& desc, int axis) {
+    const int64_t bytes = std::abs(step_along(desc, axis)) * bits_of(desc.dtype) / 8;
+    return bytes > 0 && bytes < kCacheLine;
+  };
+  if (last < 0 || is_near(tiled.out[0], last)) return false;
+  for (int axis = last; axis >= 0; --axis) {
+    if (!is_near(tiled.in[0], axis)) continue;
+    tiled = with_axis_at(tiled, axis, 2);
+    return true;
+  }
+  return false;
 }
 
 Access access_of(const TensorDesc& desc, bool output) {

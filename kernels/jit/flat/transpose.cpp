@@ -4,7 +4,7 @@
 // rows follow each other, so that a source is read in runs; or those of one group of destination rows do, and the
 // source is fetched in runs.
 //   rdi, rsi first source and destination element of the group; r10, r11 those of the block; r8, r9 groups and blocks
-//   left; rdx what is fetched; eax is used by partial vectors.
+//   left; rdx what is fetched; rcx tiles left; eax is used by partial vectors.
 #include "kernels/jit/flat/transpose.hpp"
 
 #include <algorithm>
@@ -26,22 +26,43 @@ TransposeKernel::TransposeKernel(Isa isa, const TransposeShape& shape) : Emitter
   if (interleaves() || separates()) {
     emit_interleaved();
   } else if (shape.writes_runs) {
-    if (shape.fetches_next) {
-      mov(rdx, shape.a * shape.src_row);
-      add(rdx, rdi);
-    }
-    emit_all_columns(rdi, rsi, [&](int columns) { emit_column(columns); });
+    emit_tiles([&] {
+      if (shape.fetches_next) {
+        mov(rdx, shape.a * shape.src_row);
+        add(rdx, rdi);
+      }
+      emit_all_columns(rdi, rsi, [&](int columns) { emit_column(columns); });
+    });
   } else {
-    emit_all_rows([&](int rows) {
-      emit_rows(rows);
-      for (int passed = 0; passed < rows; passed += lanes()) add(rdi, static_cast<uint32_t>(lanes() * shape_.src_row));
-      add(rsi, rows * shape_.bytes);
+    emit_tiles([&] {
+      emit_all_rows([&](int rows) {
+        emit_rows(rows);
+        for (int passed = 0; passed < rows; passed += lanes())
+          add(rdi, static_cast<uint32_t>(lanes() * shape_.src_row));
+        add(rsi, rows * shape_.bytes);
+      });
     });
   }
   vzeroupper();
   ret();
   emit_constants();
-  entry_ = reinterpret_cast<void (*)(const void*, void*)>(reinterpret_cast<uintptr_t>(finish()));
+  entry_ = reinterpret_cast<void (*)(const void*, void*, int64_t)>(reinterpret_cast<uintptr_t>(finish()));
+}
+
+/// `emit` may change rdi and rsi.
+void TransposeKernel::emit_tiles(const std::function<void()>& emit) {
+  Xbyak::Label tile;
+  mov(rcx, rdx);
+  L(tile);
+  push(rdi);
+  push(rsi);
+  emit();
+  pop(rsi);
+  pop(rdi);
+  advance(rdi, shape_.next_src);
+  advance(rsi, shape_.next_dst);
+  dec(rcx);
+  jnz(tile, T_NEAR);
 }
 
 /// All source rows, in groups.
@@ -116,7 +137,8 @@ void TransposeKernel::emit_block(int a, int b) {
     vpslld(vec(other), vec(other), 16);
     vorps(vec(i), vec(i), vec(other));
   }
-  wide() ? exchange_wide() : exchange_narrow();
+  const int rows = std::min(a, lanes());
+  wide() ? exchange_wide(rows, b) : exchange_narrow(rows, b);
   const int bytes = pairs ? 4 : shape_.bytes, count = pairs ? lanes() : a;
   for (int i = 0; i < b; ++i) {
     const auto to = r11 + static_cast<int>(i * shape_.dst_row);
@@ -131,41 +153,40 @@ void TransposeKernel::load_row(int number, int row, int b) {
 }
 
 /// Of each four rows, each 128 bits become one column's four lanes: register to + 4 g + c holds columns c, c + 4, .. of
-/// rows 4 g to 4 g + 3. Changes the registers `from` too.
-void TransposeKernel::pairs_and_fours(int from, int to) {
-  for (int i = 0; i < lanes(); i += 2) {
+/// rows 4 g to 4 g + 3. Changes the registers `from` too. As the exchanges, only as far as `a` rows and `b` columns.
+void TransposeKernel::pairs_and_fours(int from, int to, int a, int b) {
+  for (int i = 0; i < a; i += 2) {
     vunpcklps(vec(to + i), vec(from + i), vec(from + i + 1));
-    vunpckhps(vec(to + i + 1), vec(from + i), vec(from + i + 1));
+    if (b > 2) vunpckhps(vec(to + i + 1), vec(from + i), vec(from + i + 1));
   }
-  for (int g = 0; g < lanes(); g += 4)
-    for (int c = 0; c < 4; ++c) {
+  for (int g = 0; g < a; g += 4)
+    for (int c = 0; c < std::min(b, 4); ++c) {
       const Xmm low = vec(to + g + c / 2), high = vec(to + g + c / 2 + 2);
       c % 2 == 0 ? vunpcklpd(vec(from + g + c), low, high) : vunpckhpd(vec(from + g + c), low, high);
     }
 }
 
-void TransposeKernel::exchange_wide() {
-  pairs_and_fours(0, 16);
+void TransposeKernel::exchange_wide(int a, int b) {
+  pairs_and_fours(0, 16, a, b);
   // Twice, parts of two vectors side by side: eight rows, then sixteen.
-  for (int c = 0; c < 4; ++c)
-    for (int g = 0; g < 2; ++g) {
+  for (int c = 0; c < std::min(b, 4); ++c)
+    for (int g = 0; 8 * g < a; ++g) {
       const Xbyak::Zmm low(8 * g + c), high(8 * g + 4 + c);
       vshuff32x4(Xbyak::Zmm(16 + 4 * g + c), low, high, kEven);
-      vshuff32x4(Xbyak::Zmm(24 + 4 * g + c), low, high, kOdd);
+      if (b > 4) vshuff32x4(Xbyak::Zmm(24 + 4 * g + c), low, high, kOdd);
     }
-  for (int c = 0; c < 4; ++c)
-    for (int q = 0; q < 4; ++q) {
-      const int from = 16 + 8 * (q % 2) + c;
-      vshuff32x4(Xbyak::Zmm(4 * q + c), Xbyak::Zmm(from), Xbyak::Zmm(from + 4), q < 2 ? kEven : kOdd);
-    }
+  for (int i = 0; i < b; ++i) {
+    const int from = 16 + 8 * (i / 4 % 2) + i % 4;
+    vshuff32x4(Xbyak::Zmm(i), Xbyak::Zmm(from), Xbyak::Zmm(from + 4), i < 8 ? kEven : kOdd);
+  }
 }
 
-void TransposeKernel::exchange_narrow() {
-  pairs_and_fours(0, 8);
-  for (int c = 0; c < 4; ++c) {
+void TransposeKernel::exchange_narrow(int a, int b) {
+  pairs_and_fours(0, 8, a, b);
+  for (int c = 0; c < std::min(b, 4); ++c) {
     const Xbyak::Ymm low(c), high(4 + c);
     vperm2f128(Xbyak::Ymm(8 + c), low, high, kLowHalves);
-    vperm2f128(high, low, high, kHighHalves);
+    if (b > 4) vperm2f128(high, low, high, kHighHalves);
   }
 }
 

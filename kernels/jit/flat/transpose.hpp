@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TransposeKernel: machine code that copies a tile with its two axes exchanged.
+// TransposeKernel: machine code that copies tiles with their two axes exchanged.
 #pragma once
 
 #include <functional>
@@ -21,6 +21,7 @@ struct TransposeShape {
   bool writes_runs = false;
   /// With `writes_runs`: source rows follow each other, and so do tiles; what lies behind the tile is fetched.
   bool fetches_next = false;
+  int64_t next_src = 0, next_dst = 0;  ///< bytes from tile to tile of one call
 };
 
 class TransposeKernel : private Emitter {
@@ -30,11 +31,13 @@ class TransposeKernel : private Emitter {
 
   /// Throws Xbyak::Error where there is no memory for code.
   TransposeKernel(Isa isa, const TransposeShape& shape);
-  /// Reads and writes nothing beside the elements; source and destination must not overlap.
-  void operator()(const void* src, void* dst) const { entry_(src, dst); }
+  /// Reads and writes nothing beside the elements of so many tiles, at least one; source and destination must not
+  /// overlap.
+  void operator()(const void* src, void* dst, int64_t tiles = 1) const { entry_(src, dst, tiles); }
 
  private:
   int rows_of_group() const { return shape_.bytes == 2 ? 2 * lanes() : lanes(); }
+  void emit_tiles(const std::function<void()>& emit);
   void emit_all_rows(const std::function<void(int rows)>& emit);
   void emit_all_columns(const Xbyak::Reg64& from, const Xbyak::Reg64& to, const std::function<void(int columns)>& emit);
   void emit_rows(int count);
@@ -45,13 +48,13 @@ class TransposeKernel : private Emitter {
   bool separates() const;
   void emit_interleaved();
   void load_row(int number, int row, int b);
-  void exchange_wide();
-  void exchange_narrow();
-  void pairs_and_fours(int from, int to);
+  void exchange_wide(int a, int b);
+  void exchange_narrow(int a, int b);
+  void pairs_and_fours(int from, int to, int a, int b);
   Xbyak::Xmm column(int i) const;
 
   TransposeShape shape_;
-  void (*entry_)(const void*, void*) = nullptr;
+  void (*entry_)(const void*, void*, int64_t) = nullptr;
 };
 
 }  // namespace partita::jit

@@ -2,7 +2,7 @@
 // Transposing copies of few rows: so many source rows become one run with their elements in turns, or one run becomes
 // so many destination rows (the channels of an image go last, or come first). A vector of the result takes what it
 // needs of each source vector: by one permutation, into the lanes that are that vector's.
-//   rdi, rsi the first source and destination element of the block; r9 blocks left; eax is used by masks. k1 belongs to
+//   rdi, rsi the first source and destination element of the block; r9 blocks and rcx tiles left; eax is used by masks. k1 belongs to
 //   partial vectors, k2 to k6 hold masks, k7 those that find no register.
 #include <algorithm>
 #include <array>
@@ -127,18 +127,20 @@ void TransposeKernel::emit_interleaved() {
       shape_.bytes == 2 ? store_words(result, to, elements, streams) : store_bytes(result, 4, to, elements, streams);
     }
   };
-  Xbyak::Label next;
-  if (length >= width) {
-    mov(r9, length / width);
-    align(16);
-    L(next);
-    block(width);
-    add(rdi, joins ? kCacheLine : rows * kCacheLine);
-    add(rsi, joins ? rows * kCacheLine : kCacheLine);
-    dec(r9);
-    jnz(next, T_NEAR);
-  }
-  if (length % width > 0) block(static_cast<int>(length % width));
+  emit_tiles([&] {
+    Xbyak::Label next;
+    if (length >= width) {
+      mov(r9, length / width);
+      align(16);
+      L(next);
+      block(width);
+      add(rdi, joins ? kCacheLine : rows * kCacheLine);
+      add(rsi, joins ? rows * kCacheLine : kCacheLine);
+      dec(r9);
+      jnz(next, T_NEAR);
+    }
+    if (length % width > 0) block(static_cast<int>(length % width));
+  });
 }
 
 }  // namespace partita::jit
