@@ -22,9 +22,9 @@ namespace {
 
 using Value = Sweep::Value;
 
-constexpr int64_t kShort = 6;  ///< vectors of a row that is computed in one piece
+constexpr int64_t kShort = 12;  ///< vectors of a row that is computed in one piece
 constexpr int64_t kMostGroups = 64;
-constexpr int64_t kLeastRows = 16;  ///< of a group, so that its gradients of gamma and beta are small beside its rows
+constexpr int64_t kLeastRows = 32;  ///< of a group, so that its gradients of gamma and beta are small beside its rows
 
 bool has_gradients(const Problem& p) { return p.out_ports() > 2; }
 
