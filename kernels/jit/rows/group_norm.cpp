@@ -207,7 +207,7 @@ class GroupNorm {
       std::fill_n(sums, plan_.width(), 0.0f);
       std::fill_n(tile.floats(squares_, piece), plan_.width(), 0.0f);
       sweep(add_up_, tile, piece);
-      for (int64_t c = 0; c < plan_.width(); ++c) sums[c] /= static_cast<float>(positions_of(piece));
+      divide(sums, plan_.width(), static_cast<float>(positions_of(piece)));
       sweep(differences_, tile, piece);
     });
     const int64_t together = plan_.together();
@@ -217,33 +217,52 @@ class GroupNorm {
     each_piece([&](int64_t piece) { sweep(map_, tile, piece); });
   }
 
-  /// Sum of value(positions of the piece, piece, channel) over all pieces of the group's channels.
-  template <class Value>
-  double over_channels(int64_t first, const Value& value) const {
+  static void divide(float* numbers, int64_t n, float by) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) numbers[i] /= by;
+  }
+
+  static double sum_of(const float* numbers, int64_t n) {
     double sum = 0;
-    for (int64_t piece = 0; piece < plan_.pieces; ++piece) {
-      const auto positions = static_cast<double>(positions_of(piece));
-      for (int64_t c = first; c < first + plan_.together(); ++c) sum += value(positions, piece, c);
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(numbers[i]);
+    return sum;
+  }
+
+  static double squares_about(double mean, const float* means, int64_t n) {
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; ++i) {
+      const double apart = static_cast<double>(means[i]) - mean;
+      sum += apart * apart;
     }
+    return sum;
+  }
+
+  /// Sum of value(positions of the piece, piece) over all pieces.
+  template <class Value>
+  double over_pieces(const Value& value) const {
+    double sum = 0;
+    for (int64_t piece = 0; piece < plan_.pieces; ++piece)
+      sum += value(static_cast<double>(positions_of(piece)), piece);
     return sum;
   }
 
   /// The group whose channels start at `first` of the tile.
   void finish(const Tile& tile, int64_t first) const {
-    const int64_t elements = plan_.space.rows * plan_.space.lanes / plan_.width() * plan_.together();
+    const int64_t channels = plan_.together(),
+                  elements = plan_.space.rows * plan_.space.lanes / plan_.width() * channels;
     const auto count = static_cast<double>(elements);
+    const auto means = [&](int64_t piece) { return tile.floats(sums_, piece) + first; };
     // The mean first, then the squares about it: channels that lie far apart cancel nothing.
     const double mean =
-        over_channels(first, [&](double positions, int64_t piece,
-                                 int64_t c) { return positions * static_cast<double>(tile.floats(sums_, piece)[c]); }) /
+        over_pieces([&](double positions, int64_t piece) { return positions * sum_of(means(piece), channels); }) /
         count;
-    const double variance =
-        over_channels(first,
-                      [&](double positions, int64_t piece, int64_t c) {
-                        const double apart = static_cast<double>(tile.floats(sums_, piece)[c]) - mean;
-                        return static_cast<double>(tile.floats(squares_, piece)[c]) + positions * apart * apart;
-                      }) /
-        count;
+    const double variance = over_pieces([&](double positions, int64_t piece) {
+                              return sum_of(tile.floats(squares_, piece) + first, channels) +
+                                     positions * squares_about(mean, means(piece), channels);
+                            }) /
+                            count;
     const double rstd = 1 / std::sqrt(variance + static_cast<double>(epsilon_));
     std::fill_n(tile.floats(mean_) + first, plan_.together(), static_cast<float>(mean));
     std::fill_n(tile.floats(rstd_) + first, plan_.together(), static_cast<float>(rstd));
