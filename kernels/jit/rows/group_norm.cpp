@@ -25,7 +25,7 @@ constexpr int64_t kLeastLanes = 256, kLeastRows = 8;
 constexpr int64_t kUnit = 64;
 /// Samples or groups a thread, from which on threads do not share one.
 constexpr int64_t kEnoughTiles = 4;
-constexpr int64_t kJoinCost = 8;  ///< operations that join a channel of a piece with its group
+constexpr int64_t kJoinCost = 8;  ///< operations that join a piece of a group with the others
 
 struct GroupPlan : RowPlan {
   bool channel_lanes = false;
@@ -35,6 +35,7 @@ struct GroupPlan : RowPlan {
   /// Channels of a tile and, of them, those of one group.
   int64_t width() const { return channel_lanes ? channels : channels / groups; }
   int64_t together() const { return channels / groups; }
+  int64_t groups_of_tile() const { return width() / together(); }
 };
 
 bool has_stats(const Problem& p) { return p.out_ports() > 2; }
@@ -119,6 +120,9 @@ class GroupNorm {
     squares_ = numbers(plan_.pieces);
     mean_ = numbers(1);
     rstd_ = numbers(1);
+    moments_ = {.offset = static_cast<int64_t>(bytes_),
+                .block = aligned(plan_.groups_of_tile() * static_cast<int64_t>(sizeof(Part)))};
+    bytes_ += static_cast<size_t>(moments_.block * plan_.pieces);
     write_sweeps();
   }
 
@@ -209,13 +213,20 @@ class GroupNorm {
       sweep(add_up_, tile, piece);
       divide(sums, plan_.width(), static_cast<float>(positions_of(piece)));
       sweep(differences_, tile, piece);
+      for (int64_t group = 0; group < plan_.groups_of_tile(); ++group)
+        moments(tile, piece)[group] = joined_channels(tile, piece, group);
     });
-    const int64_t together = plan_.together();
-    parallel_for(plan_.width() / together, plan_.pieces * together * kJoinCost, [&](int64_t begin, int64_t end) {
-      for (int64_t group = begin; group < end; ++group) finish(tile, group * together);
+    parallel_for(plan_.groups_of_tile(), plan_.pieces * kJoinCost, [&](int64_t begin, int64_t end) {
+      for (int64_t group = begin; group < end; ++group) finish(tile, group);
     });
     each_piece([&](int64_t piece) { sweep(map_, tile, piece); });
   }
+
+  /// What of a group lies in a piece: its mean, and the sum of squared differences from that.
+  struct Part {
+    double mean, squares;
+  };
+  Part* moments(const Tile& tile, int64_t piece) const { return reinterpret_cast<Part*>(tile.floats(moments_, piece)); }
 
   static void divide(float* numbers, int64_t n, float by) {
 #pragma omp simd
@@ -239,35 +250,35 @@ class GroupNorm {
     return sum;
   }
 
-  /// Sum of value(positions of the piece, piece) over all pieces.
-  template <class Value>
-  double over_pieces(const Value& value) const {
-    double sum = 0;
-    for (int64_t piece = 0; piece < plan_.pieces; ++piece)
-      sum += value(static_cast<double>(positions_of(piece)), piece);
-    return sum;
+  /// The mean first, then the squares about it: channels that lie far apart cancel nothing.
+  Part joined_channels(const Tile& tile, int64_t piece, int64_t group) const {
+    const int64_t channels = plan_.together(), first = group * channels;
+    const float* means = tile.floats(sums_, piece) + first;
+    const double mean = sum_of(means, channels) / static_cast<double>(channels);
+    return {mean, sum_of(tile.floats(squares_, piece) + first, channels) +
+                      static_cast<double>(positions_of(piece)) * squares_about(mean, means, channels)};
   }
 
-  /// The group whose channels start at `first` of the tile.
-  void finish(const Tile& tile, int64_t first) const {
-    const int64_t channels = plan_.together(),
-                  elements = plan_.space.rows * plan_.space.lanes / plan_.width() * channels;
-    const auto count = static_cast<double>(elements);
-    const auto means = [&](int64_t piece) { return tile.floats(sums_, piece) + first; };
-    // The mean first, then the squares about it: channels that lie far apart cancel nothing.
-    const double mean =
-        over_pieces([&](double positions, int64_t piece) { return positions * sum_of(means(piece), channels); }) /
-        count;
-    const double variance = over_pieces([&](double positions, int64_t piece) {
-                              return sum_of(tile.floats(squares_, piece) + first, channels) +
-                                     positions * squares_about(mean, means(piece), channels);
-                            }) /
-                            count;
+  /// A group of the tile: its pieces are joined in the same way.
+  void finish(const Tile& tile, int64_t group_of_tile) const {
+    const int64_t channels = plan_.together(), first = group_of_tile * channels;
+    const auto elements_of = [&](int64_t piece) { return static_cast<double>(positions_of(piece) * channels); };
+    double count = 0, mean = 0, variance = 0;
+    for (int64_t piece = 0; piece < plan_.pieces; ++piece) {
+      count += elements_of(piece);
+      mean += elements_of(piece) * moments(tile, piece)[group_of_tile].mean;
+    }
+    mean /= count;
+    for (int64_t piece = 0; piece < plan_.pieces; ++piece) {
+      const Part& part = moments(tile, piece)[group_of_tile];
+      variance += part.squares + elements_of(piece) * (part.mean - mean) * (part.mean - mean);
+    }
+    variance /= count;
     const double rstd = 1 / std::sqrt(variance + static_cast<double>(epsilon_));
     std::fill_n(tile.floats(mean_) + first, plan_.together(), static_cast<float>(mean));
     std::fill_n(tile.floats(rstd_) + first, plan_.together(), static_cast<float>(rstd));
     if (!has_stats(problem_)) return;
-    const int64_t group = plan_.channel_lanes ? first / plan_.together() : tile.outer[1];
+    const int64_t group = plan_.channel_lanes ? group_of_tile : tile.outer[1];
     for (size_t port : {1u, 2u}) {
       const TensorDesc& desc = problem_.out[port];
       const int64_t at = desc.offset + tile.outer[0] * desc.strides[0] + group * desc.strides[1];
@@ -280,6 +291,7 @@ class GroupNorm {
   GroupPlan plan_;
   size_t bytes_ = 0;
   RowView sums_, squares_;  ///< of each piece; the sums become means
+  RowView moments_;         ///< of each piece: a Part of each group
   RowView mean_, rstd_;
   Sweep add_up_, differences_, map_;
 };
