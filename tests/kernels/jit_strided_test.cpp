@@ -137,6 +137,36 @@ TEST(jit_strided, rows_that_share_lines_agree_with_the_interpreter) {
   }
 }
 
+/// Any order of axes, of which some are short: tiles are small, and neighbours have parts of the same cache lines.
+TEST(jit_strided, copies_of_any_order_of_axes_agree_with_the_interpreter) {
+  for (uint64_t seed = 1; seed <= 120; ++seed) {
+    Random random(seed);
+    const auto rank = random.whole(3, 5);
+    const auto long_axis = random.whole(0, rank - 1);
+    Dims dims, order;
+    for (int64_t d = 0; d < rank; ++d) {
+      dims.push_back(d == long_axis ? random.whole(20, 300) : random.whole(1, 9));
+      order.push_back(d);
+    }
+    std::shuffle(order.begin(), order.end(), random.engine());
+    Problem p = problem_for(StepKind::loop, OpKind::StaticTranspose);
+    p.out = {dense_desc(random.pick({Dtype::f32, Dtype::bf16, Dtype::s8}), dims)};
+    p.in = p.out;
+    int64_t stride = 1;
+    for (int64_t d : order) {
+      p.in[0].strides[static_cast<int>(d)] = stride;
+      stride *= dims[static_cast<int>(d)] + (random.whole(0, 3) == 0 ? random.whole(1, 3) : 0);
+    }
+    if (random.coin()) std::swap(p.in[0].strides, p.out[0].strides);
+    ExprBuilder b(p.back);
+    b.store(0, b.load(0));
+    SCOPED_TRACE(str("seed ", seed));
+    const int compared = expect_generated_rows_agree(p, random, Closeness::equal, "loop_any_jit");
+    EXPECT_TRUE(compared > 0 || !generates_code());
+    if (HasFailure()) return;
+  }
+}
+
 TEST(jit_strided, streaming_transposes_write_the_same) {
   for (Isa isa : generated_isas())
     for (int bytes : {2, 4})

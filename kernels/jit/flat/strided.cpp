@@ -33,7 +33,7 @@ constexpr int64_t kTileBytes = 262144;
 /// Copies through the caches: so many times as far apart as those of the source, rows of the result are each in a page
 /// of its own while those of the source share some, and it pays to stay in one.
 constexpr int64_t kFarApart = 16;
-constexpr int64_t kLeastRows = 16, kMostRows = 512;
+constexpr int64_t kLeastRows = 16, kMostRows = 512, kRowsOfLines = 32;
 constexpr int64_t kSmallTile = 1024;   ///< elements: a call for each would cost as much
 constexpr int64_t kCallsOfThread = 8;  ///< at the least, where one makes several tiles
 
@@ -89,7 +89,7 @@ struct TilePlace {
 class StridedLoop {
  public:
   StridedLoop(const Problem& loop, const Target& target) : problem_(tiled_space(loop)), target_(target) {
-    if (only_copies(problem_)) shares_lines_ = put_lines_together(problem_);
+    if (only_copies(problem_)) shared_lines_ = put_lines_together(problem_);
     const Dims& dims = problem_.out[0].dims;
     empty_ = elements(dims) == 0;
     if (empty_) return;
@@ -120,17 +120,18 @@ class StridedLoop {
     const int64_t tiles = elements(outer_) * rows_.count() * lengths_.count() * turns_.count();
     const int64_t parts = threads();
     const bool streams = streams_ && outputs_aligned(args);
-    parallel_for(parts, tiles * turns_.whole * rows_.whole * lengths_.whole * cost_ / parts, [&](int64_t begin, int64_t end) {
-      // A part has its own scratch memory, whichever thread runs it.
-      for (int64_t part = begin; part < end; ++part) {
-        const int64_t first = tiles * part / parts, last = tiles * (part + 1) / parts;
-        if (first == last) continue;
-        TilePlace place = place_of(first);
-        for (int64_t tile = first; tile < last; ++tile, go_on(place))
-          run(place, args, scratch().share(args.scratch, part), streams);
-        if (streams) end_streaming();
-      }
-    });
+    parallel_for(parts, tiles * turns_.whole * rows_.whole * lengths_.whole * cost_ / parts,
+                 [&](int64_t begin, int64_t end) {
+                   // A part has its own scratch memory, whichever thread runs it.
+                   for (int64_t part = begin; part < end; ++part) {
+                     const int64_t first = tiles * part / parts, last = tiles * (part + 1) / parts;
+                     if (first == last) continue;
+                     TilePlace place = place_of(first);
+                     for (int64_t tile = first; tile < last; ++tile, go_on(place))
+                       run(place, args, scratch().share(args.scratch, part), streams);
+                     if (streams) end_streaming();
+                   }
+                 });
     return {};
   }
 
@@ -141,15 +142,20 @@ class StridedLoop {
   /// Copies of few rows have no tiles to fit anywhere, and little to do in each.
   int64_t tile_length(const Dims& dims) const {
     if (!only_copies(problem_) || dims[dims.size() - 2] > kFewRows) return kTileLength;
-    return shares_lines_ ? kTileOfLines : kLongTile;
+    switch (shared_lines_) {
+      case SharedLines::source: return kTileOfLines;
+      case SharedLines::result: return kRowsOfLines;
+      case SharedLines::none: break;
+    }
+    return kLongTile;
   }
 
-  /// Where tiles are small, or neighbours of one have parts of the same cache lines, a call makes those that follow each
-  /// other along the last axis before them.
+  /// Where tiles are small, or neighbours of one have parts of the same cache lines, a call makes those that follow
+  /// each other along the last axis before them.
   void cut_turns() {
     if (outer_.empty()) return;
     const bool alone = rows_.count() == 1 && lengths_.count() == 1 && rows_.whole * lengths_.whole <= kSmallTile;
-    if (!shares_lines_ && !alone) return;
+    if (shared_lines_ == SharedLines::none && !alone) return;
     const int64_t extent = outer_.back(), calls = elements(outer_) / extent * rows_.count() * lengths_.count(),
                   wanted = threads() * kCallsOfThread;
     turns_ = {extent, std::clamp(extent * calls / wanted, int64_t{1}, extent)};
@@ -179,7 +185,8 @@ class StridedLoop {
     });
     const int64_t fitting = kTileBytes / std::max<int64_t>(row_bytes, 1) / kLeastRows * kLeastRows;
     const int64_t extent = dims[dims.size() - 2];
-    rows_ = {extent, std::min(extent, std::clamp(fitting, kLeastRows, kMostRows))};
+    const int64_t most = shared_lines_ == SharedLines::result ? kRowsOfLines : kMostRows;
+    rows_ = {extent, std::min(extent, std::clamp(fitting, kLeastRows, most))};
     each_operand([&](Operand& o, bool) {
       if (!has_tile(o)) return;
       o.tile = tile_bytes_;
@@ -400,7 +407,7 @@ class StridedLoop {
   int64_t cost_ = 1;
   bool coordinates_ = false;
   bool copies_ = false;  ///< one transposing copy without tiles
-  bool shares_lines_ = false;
+  SharedLines shared_lines_ = SharedLines::none;
   bool streams_ = false, empty_ = false;
 };
 

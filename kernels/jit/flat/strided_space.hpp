@@ -10,9 +10,11 @@ namespace partita::jit {
 /// along; the axis before it is the one along which most of the other operands lie.
 Problem tiled_space(const Problem& loop);
 
-/// Makes an axis along which neighbours have parts of the same cache lines of an input the last one before the tile's
-/// two. False: there is none, or results share lines along the axis that is.
-bool put_lines_together(Problem& tiled);
+/// Of a copy: which of its tensors has parts of one cache line in neighbouring tiles along the last axis before the
+/// tile's two.
+enum class SharedLines : uint8_t { none, source, result };
+/// Where neither has, an axis is moved there along which the source has.
+SharedLines put_lines_together(Problem& tiled);
 
 /// How an operand takes part in a tile of rows along the last axis.
 enum class Access : uint8_t {

@@ -2,8 +2,8 @@
 // Transposing copies of few rows: so many source rows become one run with their elements in turns, or one run becomes
 // so many destination rows (the channels of an image go last, or come first). A vector of the result takes what it
 // needs of each source vector: by one permutation, into the lanes that are that vector's.
-//   rdi, rsi the first source and destination element of the block; r9 blocks and rcx tiles left; eax is used by masks. k1 belongs to
-//   partial vectors, k2 to k6 hold masks, k7 those that find no register.
+//   rdi, rsi the first source and destination element of the block; r9 blocks and rcx tiles left; eax is used by masks.
+//   k1 belongs to partial vectors, k2 to k6 hold masks, k7 those that find no register.
 #include <algorithm>
 #include <array>
 
