@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kRow = 2048;
 /// Where there are so many, threads share whole lines of the innermost axis: calls over the pieces of one would be
 /// short.
-constexpr int64_t kManyLines = 16, kLongRow = 8192;
+constexpr int64_t kManyLines = 16, kLongRow = 8192, kLongFoldedRow = 4096;
 
 /// The operand whose memory the walk follows: the first result that is stored, else the largest operand.
 const TensorDesc& leader_of(const Problem& loop) {
@@ -49,6 +49,13 @@ const char* refuse_operand(const TensorDesc& desc, bool output) {
   const int64_t step = desc.dims.back() == 1 ? 1 : desc.strides.back();
   if (step != 1 && (output || step != 0)) return "an operand's elements are not next to each other";
   return nullptr;
+}
+
+/// Whether each row becomes one number of all that is folded.
+bool folds_rows(const Problem& loop) {
+  for (size_t k = 0; k < loop.out.size(); ++k)
+    if (fold_of_output(loop.back, k) != Fold::none && loop.out[k].strides.back() != 0) return false;
+  return true;
 }
 
 /// Elements [start, start + rows * length) of the innermost axis.
@@ -180,7 +187,8 @@ const char* refuse_rows(const Problem& p) {
 
 std::vector<FlatPart> parts_of(const Problem& loop) {
   const int64_t length = loop.out[0].dims.back(), lines = elements(loop.out[0].dims) / std::max<int64_t>(length, 1);
-  const bool whole = !has_folds(loop) && lines >= kManyLines && length <= kLongRow;
+  const int64_t most = has_folds(loop) ? (folds_rows(loop) ? kLongFoldedRow : 0) : kLongRow;
+  const bool whole = lines >= kManyLines && length <= most;
   const int64_t row = whole ? length : row_length(length);
   std::vector<FlatPart> parts{part_of(loop, 0, length / row, row)};
   if (length % row > 0) parts.push_back(part_of(loop, length / row * row, 1, length % row));

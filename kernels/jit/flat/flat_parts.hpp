@@ -85,8 +85,8 @@ bool only_copies(const Problem& loop);
 /// A prepared loop that copies smaller elements: as one that copies words of 32 bits, where rows consist of them, so
 /// that nothing is converted there and back.
 Problem in_words(Problem prepared);
-/// The prepared loop in rows of at most 2048 elements, so that threads can share a long axis, or 8192 where there are
-/// other axes to share; a shorter rest is a part of its own.
+/// The prepared loop in rows of at most 2048 elements, so that threads can share a long axis, or 8192 (4096 where rows
+/// become numbers) where there are other axes to share; a shorter rest is a part of its own.
 std::vector<FlatPart> parts_of(const Problem& prepared);
 
 /// Null where rows of every operand can be walked, otherwise the reason.

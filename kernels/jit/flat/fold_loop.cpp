@@ -65,9 +65,10 @@ class FoldLoop {
       const int64_t extent = part.flat.rows[plan_.axis()], tasks = plan_.tasks(extent);
       const int64_t work = elements(part.flat.rows) * part.flat.length;
       parallel_for(tasks, work / std::max<int64_t>(tasks, 1), [&](int64_t begin, int64_t end) {
+        Sums sums;  // once a thread: a stack is checked page by page
         if (&part == &parts_.front()) plan_.begin_tasks(args.scratch, begin, end);
         plan_.each_range(begin, end, extent,
-                         [&](int64_t task, FoldPlan::Range range) { run(part, args, task, range); });
+                         [&](int64_t task, FoldPlan::Range range) { run(part, args, task, range, sums); });
       });
     }
     plan_.finish(args.scratch, args);
@@ -120,7 +121,9 @@ class FoldLoop {
     return flat.last_axis();
   }
 
-  void run(const Part& part, const RunArgs& args, int64_t task, FoldPlan::Range range) const {
+  using Sums = std::array<std::array<float, kPlaces>, kMaxFolds>;  ///< of a call
+
+  void run(const Part& part, const RunArgs& args, int64_t task, FoldPlan::Range range, Sums& sums) const {
     Dims box = part.flat.rows;
     box[plan_.axis()] = range.end - range.begin;
     const int64_t along = box[part.axis];
@@ -129,16 +132,15 @@ class FoldLoop {
     for (int64_t i = 0, n = elements(starts); i < n; ++i) {
       Dims at = coordinates(i, starts);
       at[plan_.axis()] += range.begin;
-      run_along(part, args, task, at, along);
+      run_along(part, args, task, at, along, sums);
     }
   }
 
   /// `along` rows from `at` on, call by call.
-  void run_along(const Part& part, const RunArgs& args, int64_t task, Dims at, int64_t along) const {
+  void run_along(const Part& part, const RunArgs& args, int64_t task, Dims at, int64_t along, Sums& sums) const {
     std::array<const void*, kMaxLoopOperands> in;
     std::array<void*, kMaxLoopOperands> out;
     std::array<double*, kMaxFolds> results;
-    std::array<std::array<float, kPlaces>, kMaxFolds> sums;
     const FlatPart& flat = part.flat;
     for (size_t k = 0; k < flat.in.size(); ++k) in[k] = flat.in_places[k].row(args.in[k], at);
     for (size_t k = 0; k < flat.out.size(); ++k)

@@ -120,18 +120,18 @@ class StridedLoop {
     const int64_t tiles = elements(outer_) * rows_.count() * lengths_.count() * turns_.count();
     const int64_t parts = threads();
     const bool streams = streams_ && outputs_aligned(args);
-    parallel_for(parts, tiles * turns_.whole * rows_.whole * lengths_.whole * cost_ / parts,
-                 [&](int64_t begin, int64_t end) {
-                   // A part has its own scratch memory, whichever thread runs it.
-                   for (int64_t part = begin; part < end; ++part) {
-                     const int64_t first = tiles * part / parts, last = tiles * (part + 1) / parts;
-                     if (first == last) continue;
-                     TilePlace place = place_of(first);
-                     for (int64_t tile = first; tile < last; ++tile, go_on(place))
-                       run(place, args, scratch().share(args.scratch, part), streams);
-                     if (streams) end_streaming();
-                   }
-                 });
+    const int64_t cost = turns_.whole * rows_.whole * lengths_.whole * cost_;
+    parallel_for(parts, tiles * cost / parts, [&](int64_t begin, int64_t end) {
+      // A part has its own scratch memory, whichever thread runs it.
+      for (int64_t part = begin; part < end; ++part) {
+        const int64_t first = tiles * part / parts, last = tiles * (part + 1) / parts;
+        if (first == last) continue;
+        TilePlace place = place_of(first);
+        for (int64_t tile = first; tile < last; ++tile, go_on(place))
+          run(place, args, scratch().share(args.scratch, part), streams);
+        if (streams) end_streaming();
+      }
+    });
     return {};
   }
 
