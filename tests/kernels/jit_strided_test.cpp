@@ -93,6 +93,12 @@ TEST(jit_strided, short_innermost_axes_agree_with_the_interpreter) {
   }
 }
 
+/// Generated code takes the loop, and gives the interpreter's results.
+void expect_taken_and_equal(const Problem& p, Random& random) {
+  const int compared = expect_generated_rows_agree(p, random, Closeness::equal, "loop_any_jit");
+  EXPECT_TRUE(compared > 0 || !generates_code()) << "seed " << random.seed();
+}
+
 /// Axes of rows in any order: few rows are a group of the axis around them.
 TEST(jit_strided, few_rows_behind_many_agree_with_the_interpreter) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
@@ -108,9 +114,7 @@ TEST(jit_strided, few_rows_behind_many_agree_with_the_interpreter) {
     ExprBuilder b(p.back);
     const auto x = b.load(0);
     b.store(0, random.coin() ? b.add(x, b.load(1)) : b.max(b.load(1), x));
-    SCOPED_TRACE(str("seed ", seed));
-    const int compared = expect_generated_rows_agree(p, random, Closeness::equal, "loop_any_jit");
-    EXPECT_TRUE(compared > 0 || !generates_code());
+    expect_taken_and_equal(p, random);
     if (HasFailure()) return;
   }
 }
@@ -130,9 +134,7 @@ TEST(jit_strided, rows_that_share_lines_agree_with_the_interpreter) {
     ExprBuilder b(p.back);
     const auto x = b.load(0);
     b.store(0, random.coin() ? b.sub(x, b.load(1)) : x);
-    SCOPED_TRACE(str("seed ", seed));
-    const int compared = expect_generated_rows_agree(p, random, Closeness::equal, "loop_any_jit");
-    EXPECT_TRUE(compared > 0 || !generates_code());
+    expect_taken_and_equal(p, random);
     if (HasFailure()) return;
   }
 }
@@ -160,9 +162,7 @@ TEST(jit_strided, copies_of_any_order_of_axes_agree_with_the_interpreter) {
     if (random.coin()) std::swap(p.in[0].strides, p.out[0].strides);
     ExprBuilder b(p.back);
     b.store(0, b.load(0));
-    SCOPED_TRACE(str("seed ", seed));
-    const int compared = expect_generated_rows_agree(p, random, Closeness::equal, "loop_any_jit");
-    EXPECT_TRUE(compared > 0 || !generates_code());
+    expect_taken_and_equal(p, random);
     if (HasFailure()) return;
   }
 }
