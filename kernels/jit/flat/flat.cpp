@@ -55,17 +55,18 @@ class FlatLoop {
       RowShape shape = flat.shape(flat.last_axis());
       const bool aligned = rows_aligned(flat);
       const bool grouped = !coordinates_ && !tables_ && flat.group(shape, lanes.code.size());
+      const bool row_by_row = coordinates_ || grouped;
       if (!coordinates_) flat.read_lines_once();
       RowShape in_caches = shape;
       flat.fetch_in_caches(in_caches);
       Part part{std::move(flat), kernel(in_caches)};
-      if (!coordinates_ && !grouped)
+      if (!row_by_row)
         part.sharing = row_sharing(p.back, lanes, in_caches, part.flat.rows[part.flat.last_axis()], target.isa);
       shape.streaming = large && (aligned || may_join(part.flat, shape));
       shape.joined = shape.streaming && !aligned;
       shape.fenced = false;
       if (shape.joined) part.together = JoinedStores::together(target.isa, element_bytes(part.flat.out[0].dtype));
-      if (shape.streaming && aligned && !coordinates_ && !grouped)
+      if (shape.streaming && aligned && !row_by_row)
         part.streams = row_streams(p.back, lanes, shape, part.flat.rows[part.flat.last_axis()], target.isa);
       part.flat.fetch_in_turns(lanes, shape);
       if (shape.streaming) part.streaming = kernel(shape);

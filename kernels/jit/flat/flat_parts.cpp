@@ -78,8 +78,7 @@ FlatPart part_of(const Problem& loop, int64_t start, int64_t rows, int64_t lengt
   }
   for (const TensorDesc& desc : loop.out) part.out.push_back(view_of(desc, part.out_steps));
   part.rows = part.out[0].dims;
-  for (const TensorDesc& desc : part.in) part.in_places.emplace_back(desc);
-  for (const TensorDesc& desc : part.out) part.out_places.emplace_back(desc);
+  part.find_places();
   return part;
 }
 
@@ -147,6 +146,11 @@ Problem prepared(const Problem& loop) {
   return p;
 }
 
+bool shares_lines(const TensorDesc& desc, int axis) {
+  const int64_t bits = std::abs(desc.strides[axis]) * bits_of(desc.dtype);
+  return desc.dims[axis] > 1 && bits > 0 && bits < int64_t{kCacheLine} * 8;
+}
+
 bool only_copies(const Problem& loop) {
   const auto& code = loop.back.code;
   return code.size() == 2 && code[0].op == ExprOp::load && code[1].op == ExprOp::store &&
@@ -203,14 +207,14 @@ int FlatPart::last_axis() const {
 
 RowShape FlatPart::shape(int axis) const {
   RowShape shape{.length = length, .fetching = Fetching::near()};
-  const auto operand = [&](const TensorDesc& desc, bool steps) {
-    return RowOperand{desc.dtype, steps, desc.strides[axis] * bits_of(desc.dtype) / 8};
+  const auto operand = [&](const TensorDesc& desc, bool steps, const RowPlaces& places) {
+    return RowOperand{desc.dtype, steps, places.strides[axis]};
   };
   for (size_t k = 0; k < in.size(); ++k) {
-    shape.in.push_back(operand(in[k], in_steps[k]));
+    shape.in.push_back(operand(in[k], in_steps[k], in_places[k]));
     if (numbers[k]) shape.in.back().numbers = std::make_shared<const TensorDesc>(*numbers[k]);
   }
-  for (size_t k = 0; k < out.size(); ++k) shape.out.push_back(operand(out[k], out_steps[k]));
+  for (size_t k = 0; k < out.size(); ++k) shape.out.push_back(operand(out[k], out_steps[k], out_places[k]));
   fetch_later_rows(shape);
   return shape;
 }
@@ -224,11 +228,10 @@ bool FlatPart::group(RowShape& shape, size_t operations) {
   if (outer < 0 || rows[outer] == 1 || rows[last] > kMostRows || rows[last] * length > kMostElements ||
       rows[last] * static_cast<int64_t>(operations) > kMostOperations)
     return false;
-  const RowShape groups = this->shape(outer);
-  for (size_t k = 0; k < out.size(); ++k) shape.out[k].group_bytes = groups.out[k].row_bytes;
+  for (size_t k = 0; k < out.size(); ++k) shape.out[k].group_bytes = out_places[k].strides[outer];
   for (size_t k = 0; k < in.size(); ++k) {
     RowOperand& o = shape.in[k];
-    o.group_bytes = groups.in[k].row_bytes;
+    o.group_bytes = in_places[k].strides[outer];
     const int64_t step = std::abs(o.group_bytes);
     if (!o.fetching || step == 0 || step > INT32_MAX) continue;
     o.fetching = Fetching::near(static_cast<int>(o.group_bytes * std::max<int64_t>(1, kFetched / step)));
@@ -243,10 +246,10 @@ void FlatPart::read_lines_once() {
   const int axis = last_axis();
   for (const TensorDesc& desc : out)
     if (rows[axis] * elements() * bits_of(desc.dtype) / 8 < kLeastRun) return;
-  for (const RowPlaces& places : in_places) {
+  for (const TensorDesc& desc : in) {
     int64_t lines = grouped * rows[axis];
     for (int d = axis - 1; d >= 0; lines *= rows[d--]) {
-      if (std::abs(places.strides[d]) >= kCacheLine || places.strides[d] == 0 || rows[d] == 1) continue;
+      if (!shares_lines(desc, d)) continue;
       if (d == axis - 1 || lines <= kNear) break;
       return move_axis(d, axis - 1);
     }
@@ -264,8 +267,14 @@ void FlatPart::move_axis(int from, int to) {
       move(desc.dims);
       move(desc.strides);
     }
-  for (auto* side : {&in_places, &out_places})
-    for (RowPlaces& places : *side) move(places.strides);
+  find_places();
+}
+
+void FlatPart::find_places() {
+  in_places.clear();
+  out_places.clear();
+  for (const TensorDesc& desc : in) in_places.emplace_back(desc);
+  for (const TensorDesc& desc : out) out_places.emplace_back(desc);
 }
 
 bool FlatPart::is_read_once(size_t k) const {

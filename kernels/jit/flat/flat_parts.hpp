@@ -40,8 +40,8 @@ struct FlatPart {
   std::vector<TensorDesc> in, out;                 ///< over the rows; offset of the part's first element
   std::vector<std::optional<TensorDesc>> numbers;  ///< RowOperand::numbers of the inputs
   std::vector<bool> in_steps, out_steps;
-  std::vector<RowPlaces> in_places, out_places;
-  int64_t grouped = 1;  ///< RowShape::group; then `rows` are groups
+  std::vector<RowPlaces> in_places, out_places;  ///< of `in` and `out`
+  int64_t grouped = 1;                           ///< RowShape::group; then `rows` are groups
 
   /// The axis that a call walks where nothing speaks for another: the last one with more than one row.
   int last_axis() const;
@@ -67,6 +67,8 @@ struct FlatPart {
   /// Lets `shape` fetch nothing where the processor reads streams at full speed alone, and else no rows that are read
   /// again and again: for what is mostly in the caches, where fetching takes the time of loads.
   void fetch_in_caches(RowShape& shape) const;
+  /// Once `in` and `out` are known, or have changed.
+  void find_places();
 
  private:
   void move_axis(int from, int to);
@@ -80,6 +82,8 @@ Fetching later_rows(const RowOperand& o, int64_t length);
 Problem with_axes(const Problem& loop, const Dims& order);
 /// The loop as generated code wants it: axes in the order of its memory, joined, at least one.
 Problem prepared(const Problem& loop);
+/// Whether elements that follow each other along `axis` may be parts of one cache line, though not the same element.
+bool shares_lines(const TensorDesc& desc, int axis);
 /// Whether nothing is done but to copy the elements of a tensor as they are.
 bool only_copies(const Problem& loop);
 /// A prepared loop that copies smaller elements: as one that copies words of 32 bits, where rows consist of them, so

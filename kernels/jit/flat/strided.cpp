@@ -27,13 +27,16 @@ namespace {
 
 constexpr size_t kMaxOperands = 160;
 constexpr int64_t kTileLength = 128;  ///< elements of a row of a tile
-constexpr int64_t kFewRows = 8, kLongTile = 2048, kTileOfLines = 256;
+constexpr int64_t kFewRows = 8, kLongTile = 2048;
+/// Tiles across lines that their neighbours share: so few lines stay in the nearest cache, and of a result, whose lines
+/// would otherwise be read before they are written, fewer.
+constexpr int64_t kTileOfLines = 256, kRowsOfLines = 32;
 /// Of all tiles of a thread, where that allows kLeastRows; so many that sources are read in long runs.
 constexpr int64_t kTileBytes = 262144;
 /// Copies through the caches: so many times as far apart as those of the source, rows of the result are each in a page
 /// of its own while those of the source share some, and it pays to stay in one.
 constexpr int64_t kFarApart = 16;
-constexpr int64_t kLeastRows = 16, kMostRows = 512, kRowsOfLines = 32;
+constexpr int64_t kLeastRows = 16, kMostRows = 512;
 constexpr int64_t kSmallTile = 1024;   ///< elements: a call for each would cost as much
 constexpr int64_t kCallsOfThread = 8;  ///< at the least, where one makes several tiles
 

@@ -101,19 +101,14 @@ Problem tiled_space(const Problem& loop) {
 
 SharedLines put_lines_together(Problem& tiled) {
   const int rank = tiled.out[0].dims.size(), last = rank - 3;
-  const auto bytes = [](const TensorDesc& desc, int64_t elements) { return elements * bits_of(desc.dtype) / 8; };
-  const auto is_near = [&](const TensorDesc& desc, int axis) {
-    const int64_t step = bytes(desc, std::abs(step_along(desc, axis)));
-    return step > 0 && step < kCacheLine;
-  };
   if (last < 0) return SharedLines::none;
   const TensorDesc& out = tiled.out[0];
-  if (is_near(out, last)) {
+  if (shares_lines(out, last)) {
     const int along = step_along(out, rank - 1) == 1 ? rank - 1 : rank - 2;
-    return bytes(out, out.dims[along]) < kCacheLine ? SharedLines::result : SharedLines::none;
+    return out.dims[along] * bits_of(out.dtype) / 8 < kCacheLine ? SharedLines::result : SharedLines::none;
   }
   for (int axis = last; axis >= 0; --axis) {
-    if (!is_near(tiled.in[0], axis)) continue;
+    if (!shares_lines(tiled.in[0], axis)) continue;
     tiled = with_axis_at(tiled, axis, 2);
     return SharedLines::source;
   }

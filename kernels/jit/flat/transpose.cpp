@@ -25,23 +25,8 @@ constexpr int kFetched = 256;  ///< bytes ahead in a source row
 TransposeKernel::TransposeKernel(Isa isa, const TransposeShape& shape) : Emitter(isa), shape_(shape) {
   if (interleaves() || separates()) {
     emit_interleaved();
-  } else if (shape.writes_runs) {
-    emit_tiles([&] {
-      if (shape.fetches_next) {
-        mov(rdx, shape.a * shape.src_row);
-        add(rdx, rdi);
-      }
-      emit_all_columns(rdi, rsi, [&](int columns) { emit_column(columns); });
-    });
   } else {
-    emit_tiles([&] {
-      emit_all_rows([&](int rows) {
-        emit_rows(rows);
-        for (int passed = 0; passed < rows; passed += lanes())
-          add(rdi, static_cast<uint32_t>(lanes() * shape_.src_row));
-        add(rsi, rows * shape_.bytes);
-      });
-    });
+    emit_tiles([&] { shape.writes_runs ? emit_columns_of_tile() : emit_rows_of_tile(); });
   }
   vzeroupper();
   ret();
@@ -63,6 +48,22 @@ void TransposeKernel::emit_tiles(const std::function<void()>& emit) {
   advance(rsi, shape_.next_dst);
   dec(rcx);
   jnz(tile, T_NEAR);
+}
+
+void TransposeKernel::emit_columns_of_tile() {
+  if (shape_.fetches_next) {
+    mov(rdx, shape_.a * shape_.src_row);
+    add(rdx, rdi);
+  }
+  emit_all_columns(rdi, rsi, [&](int columns) { emit_column(columns); });
+}
+
+void TransposeKernel::emit_rows_of_tile() {
+  emit_all_rows([&](int rows) {
+    emit_rows(rows);
+    for (int passed = 0; passed < rows; passed += lanes()) add(rdi, static_cast<uint32_t>(lanes() * shape_.src_row));
+    add(rsi, rows * shape_.bytes);
+  });
 }
 
 /// All source rows, in groups.

@@ -38,6 +38,8 @@ class TransposeKernel : private Emitter {
  private:
   int rows_of_group() const { return shape_.bytes == 2 ? 2 * lanes() : lanes(); }
   void emit_tiles(const std::function<void()>& emit);
+  void emit_columns_of_tile();
+  void emit_rows_of_tile();
   void emit_all_rows(const std::function<void(int rows)>& emit);
   void emit_all_columns(const Xbyak::Reg64& from, const Xbyak::Reg64& to, const std::function<void(int columns)>& emit);
   void emit_rows(int count);

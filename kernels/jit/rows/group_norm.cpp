@@ -120,9 +120,7 @@ class GroupNorm {
     squares_ = numbers(plan_.pieces);
     mean_ = numbers(1);
     rstd_ = numbers(1);
-    moments_ = {.offset = static_cast<int64_t>(bytes_),
-                .block = aligned(plan_.groups_of_tile() * static_cast<int64_t>(sizeof(Part)))};
-    bytes_ += static_cast<size_t>(moments_.block * plan_.pieces);
+    moments_ = reserved(plan_.groups_of_tile() * static_cast<int64_t>(sizeof(Part)), plan_.pieces);
     write_sweeps();
   }
 
@@ -142,13 +140,19 @@ class GroupNorm {
   }
 
  private:
+  /// So many bytes of a tile's scratch memory, `pieces` times.
+  RowView reserved(int64_t bytes, int64_t pieces) {
+    bytes = aligned(bytes);
+    const RowView view{.offset = static_cast<int64_t>(bytes_), .block = pieces > 1 ? bytes : 0};
+    bytes_ += static_cast<size_t>(bytes * pieces);
+    return view;
+  }
+
   /// One f32 for each channel of a tile, `pieces` times.
   RowView numbers(int64_t pieces) {
-    const int64_t bytes = aligned(plan_.width() * 4);
-    RowView view = plan_.channel_lanes ? RowView{.lane = 4} : RowView{.steps = false, .row = 4};
-    view.offset = static_cast<int64_t>(bytes_);
-    view.block = pieces > 1 ? bytes : 0;
-    bytes_ += static_cast<size_t>(bytes * pieces);
+    RowView view = reserved(plan_.width() * 4, pieces);
+    view.steps = plan_.channel_lanes;
+    (plan_.channel_lanes ? view.lane : view.row) = 4;
     return view;
   }
 
