@@ -40,6 +40,8 @@ class Body {
   int spill_slots() const { return slots_; }
   /// Whether elements need no slots, nor constants that are made anew.
   bool fits() const { return fits_; }
+  /// Whether registers keep something from one vector of elements to the next.
+  bool pins() const { return end_ < room_end_; }
   /// Before the rows.
   void emit_constants();
   /// Before the elements of a row; of the hooks only `load` is called.

@@ -71,16 +71,16 @@ void Emitter::broadcast_bits(Xmm dst, int32_t bits) {
 
 Xbyak::Address Emitter::pattern(const std::vector<int32_t>& numbers) { return ptr[rip + patterns_[numbers]]; }
 
-Xbyak::Address Emitter::words(const std::vector<int32_t>& each) {
+std::vector<int32_t> Emitter::pairs_of(const std::vector<int32_t>& words) {
   std::vector<int32_t> pairs;
-  for (size_t l = 0; l < each.size(); l += 2) pairs.push_back((each[l] & 0xffff) | each[l + 1] << 16);
-  return pattern(pairs);
+  for (size_t l = 0; l < words.size(); l += 2) pairs.push_back((words[l] & 0xffff) | words[l + 1] << 16);
+  return pairs;
 }
 
-Xbyak::Address Emitter::halves_in_turns() {
+std::vector<int32_t> Emitter::halves_in_turns() {
   std::vector<int32_t> order;
   for (int32_t l = 0; l < kWords; ++l) order.push_back(l / 2 + l % 2 * (kWords / 2));
-  return words(order);
+  return order;
 }
 
 Xbyak::Address Emitter::upper_words(int half) {

@@ -74,8 +74,9 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
 
   /// How an operand is walked along the innermost axis.
   enum class Walk : uint8_t { same, next };
-  /// Partial vectors of `count` elements are loaded with a mask that stays in k6 from here on, AVX-512 alone.
-  void hold_mask(int count);
+  /// AVX-512 alone: the mask of partial vectors that have elements [begin, end) stays in a register from here on: the
+  /// first one in k6, others in k5, k4, ..
+  void hold_mask(int begin, int end);
   /// Loads `count` <= lanes() elements at `address` (register expression) as f32, or as s32 where that is their type.
   void load(Xbyak::Xmm dst, Dtype dtype, Walk walk, const Xbyak::RegExp& address, int count);
   /// The same of elements [begin, end) of a vector at `address`, zeros around them. AVX-512 alone; uses k1 and rax.
@@ -143,10 +144,12 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   Xbyak::Address pattern(const std::vector<int32_t>& numbers);
   /// AVX-512 alone: numbers of 16 bits, of which a vector holds so many.
   static constexpr int kWords = 32;
-  Xbyak::Address words(const std::vector<int32_t>& each);
+  Xbyak::Address words(const std::vector<int32_t>& each) { return pattern(pairs_of(each)); }
   Xbyak::Address words(int64_t each) { return words(std::vector<int32_t>(kWords, static_cast<int32_t>(each))); }
+  /// Of words, as lanes.
+  static std::vector<int32_t> pairs_of(const std::vector<int32_t>& words);
   /// The order that takes words from both halves of a vector in turns.
-  Xbyak::Address halves_in_turns();
+  static std::vector<int32_t> halves_in_turns();
   /// Where the numbers 0, 1, 2, .. lie, one a lane.
   Xbyak::Label& lane_numbers() { return lane_numbers_used_ = true, lane_numbers_; }
 
@@ -163,8 +166,9 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   Xbyak::Address upper_words(int half);
   void each_piece(const std::vector<Xbyak::Xmm>& to, const std::vector<Piece>& pieces, int apart,
                   const std::function<void(const Xbyak::Xmm& masked, const Xbyak::RegExp& at)>& load);
-  void use_mask(int begin, int end);
-  Xbyak::Opmask mask_of(int count);
+  static Xbyak::Opmask held_mask(size_t number) { return Xbyak::Opmask(6 - static_cast<int>(number)); }
+  void set_mask(const Xbyak::Opmask& mask, int begin, int end);
+  Xbyak::Opmask mask_of(int begin, int end);
   void load_masked(const Xbyak::Xmm& dst, int bytes, const Xbyak::RegExp& address);
   void load_same(Xbyak::Xmm dst, Dtype dtype, const Xbyak::RegExp& address);
   void load_bytes_of_bits(Xbyak::Xmm bytes, const Xbyak::RegExp& address, int count);
@@ -203,7 +207,7 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
 
   bool wide_;
   int stream_piece_ = 0;  // 0: whole vectors
-  int held_mask_ = 0;     // elements
+  std::vector<std::pair<int, int>> held_masks_;  // of elements
   bool converts_bf16_;    // AVX512_BF16
   bool shifts_bits_;      // AVX512_VBMI
   bool keeps_denormals_ = false;

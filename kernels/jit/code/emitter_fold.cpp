@@ -39,10 +39,7 @@ void Emitter::fold_pair(Xmm dst, Xmm a, Xmm b, Fold fold) {
 
 void Emitter::fold_into(Xmm acc, Xmm value, Fold fold, int count) {
   if (count == lanes()) return fold_pair(acc, acc, value, fold);
-  if (wide_ && (fold == Fold::sum || fold == Fold::mul)) {
-    use_mask(0, count);
-    return fold_pair(acc | k1, acc, value, fold);
-  }
+  if (wide_ && (fold == Fold::sum || fold == Fold::mul)) return fold_pair(acc | mask_of(0, count), acc, value, fold);
   // Lanes behind the last element get what changes nothing.
   const Xmm rest = scratch(0);
   broadcast_bits(rest, std::bit_cast<int32_t>(identity_of(fold)));
@@ -51,10 +48,7 @@ void Emitter::fold_into(Xmm acc, Xmm value, Fold fold, int count) {
 }
 
 void Emitter::keep_lanes(Xmm dst, Xmm a, Xmm others, int count) {
-  if (wide_) {
-    use_mask(0, count);
-    return vblendmps(dst | k1, others, a);
-  }
+  if (wide_) return vblendmps(dst | mask_of(0, count), others, a);
   masks_used_ = true;
   vmovups(scratch(1), ptr[rip + masks_ + (8 - count) * 4]);
   vblendvps(dst, others, a, scratch(1));

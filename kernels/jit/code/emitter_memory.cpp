@@ -3,6 +3,7 @@
 // touched.
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "kernels/jit/code/emitter.hpp"
 #include "src/base/check.hpp"
@@ -34,23 +35,25 @@ bool Emitter::loads(Dtype dtype) {
 
 bool Emitter::stores(Dtype dtype) { return loads(dtype); }
 
-/// k1 = lanes, or other elements, [begin, end).
-void Emitter::use_mask(int begin, int end) {
+void Emitter::hold_mask(int begin, int end) {
+  const std::pair elements(begin, end);
+  if (std::ranges::find(held_masks_, elements) != held_masks_.end()) return;
+  held_masks_.push_back(elements);
+  set_mask(held_mask(held_masks_.size() - 1), begin, end);
+}
+
+/// mask = lanes, or other elements, [begin, end).
+void Emitter::set_mask(const Xbyak::Opmask& mask, int begin, int end) {
   const auto below = [](int n) { return (uint64_t{1} << n) - 1; };
   mov(eax, static_cast<uint32_t>(below(end) & ~below(begin)));
-  kmovd(k1, eax);
+  kmovd(mask, eax);
 }
 
-void Emitter::hold_mask(int count) {
-  use_mask(0, count);
-  kmovd(k6, k1);
-  held_mask_ = count;
-}
-
-/// Of the first `count` elements: k1, unless it is held.
-Xbyak::Opmask Emitter::mask_of(int count) {
-  if (count == held_mask_) return k6;
-  use_mask(0, count);
+/// Of elements [begin, end): k1, unless it is held.
+Xbyak::Opmask Emitter::mask_of(int begin, int end) {
+  const auto k = static_cast<size_t>(std::ranges::find(held_masks_, std::pair(begin, end)) - held_masks_.begin());
+  if (k < held_masks_.size()) return held_mask(k);
+  set_mask(k1, begin, end);
   return k1;
 }
 
@@ -94,7 +97,7 @@ void Emitter::load_bytes(Xmm dst, int bytes, const RegExp& address, int count) {
            : count == 2 ? vmovq(few, qword[address])
                         : vmovups(few, ptr[address]);
   }
-  if (wide_ || !part) return load_masked(part ? dst | mask_of(count) | T_z : dst, bytes, address);
+  if (wide_ || !part) return load_masked(part ? dst | mask_of(0, count) | T_z : dst, bytes, address);
   if (bytes == 4) {
     masks_used_ = true;
     vmovups(scratch(0), ptr[rip + masks_ + (8 - count) * 4]);
@@ -110,21 +113,19 @@ void Emitter::load_bytes(Xmm dst, int bytes, const RegExp& address, int count) {
 
 void Emitter::load_between(Xmm dst, Dtype dtype, const RegExp& address, int begin, int end) {
   if (begin == 0) return load(dst, dtype, Walk::next, address, end);
-  use_mask(begin, std::max(begin, end));
-  load_masked(dst | k1 | T_z, element_bytes(dtype), address);
+  load_masked(dst | mask_of(begin, std::max(begin, end)) | T_z, element_bytes(dtype), address);
   widen(dst, dtype);
 }
 
 void Emitter::load_halves_between(Xmm dst, const RegExp& address, int begin, int end) {
-  use_mask(begin, std::max(begin, end));
-  vmovdqu16(dst | k1 | T_z, ptr[address]);
+  vmovdqu16(dst | mask_of(begin, std::max(begin, end)) | T_z, ptr[address]);
 }
 
 void Emitter::each_piece(const std::vector<Xmm>& to, const std::vector<Piece>& pieces, int apart,
                          const std::function<void(const Xmm& masked, const RegExp& at)>& load) {
   for (const Piece& piece : pieces) {
-    use_mask(piece.begin, piece.end);
-    for (size_t k = 0; k < to.size(); ++k) load(to[k] | k1, piece.at + static_cast<int>(k) * apart);
+    const Xbyak::Opmask mask = mask_of(piece.begin, piece.end);
+    for (size_t k = 0; k < to.size(); ++k) load(to[k] | mask, piece.at + static_cast<int>(k) * apart);
   }
 }
 
@@ -144,7 +145,7 @@ void Emitter::load_apart(Xmm dst, const RegExp& address, int step, int count) {
   vmovups(at, pattern(places));
   vxorps(dst, dst, dst);  // it need not wait for what was there
   if (wide_) {
-    use_mask(0, count);
+    set_mask(k1, 0, count);  // the instruction clears it
     return vgatherdps(Xbyak::Zmm(dst.getIdx()) | k1, ptr[address + Xbyak::Zmm(at.getIdx()) * 4]);
   }
   masks_used_ = true;
@@ -193,8 +194,7 @@ constexpr int kBits = 4, kOfFourBytes = 8;
 /// The bytes that hold `count` elements of four bits, zeros behind them.
 void Emitter::load_bytes_of_bits(Xmm bytes, const RegExp& address, int count) {
   if (count == lanes()) return vmovq(bytes, ptr[address]);
-  use_mask(0, (count + 1) / 2);
-  vmovdqu8(bytes | k1 | T_z, ptr[address]);
+  vmovdqu8(bytes | mask_of(0, (count + 1) / 2) | T_z, ptr[address]);
 }
 
 /// Each lane gets the four bytes that hold its element, and shifts.
@@ -397,10 +397,11 @@ void Emitter::store_bytes(Xmm v, int bytes, const RegExp& address, int count, bo
                         : vmovups(ptr[address], few);
   }
   if (wide_) {
-    if (part) use_mask(0, count);
-    if (bytes == 4)
-      return part ? vmovups(to | k1, reaching(v, count * 4)) : streaming ? vmovntps(to, v) : vmovups(to, v);
-    if (part) return bytes == 2 ? vpmovdw(to | k1, v) : vpmovdb(to | k1, v);
+    if (part) {
+      const auto masked = to | mask_of(0, count);
+      return bytes == 4 ? vmovups(masked, reaching(v, count * 4)) : bytes == 2 ? vpmovdw(masked, v) : vpmovdb(masked, v);
+    }
+    if (bytes == 4) return streaming ? vmovntps(to, v) : vmovups(to, v);
     if (!streaming) return bytes == 2 ? vpmovdw(to, v) : vpmovdb(to, v);
     const Xmm packed = bytes == 2 ? half(scratch(3)) : low(scratch(3));
     bytes == 2 ? vpmovdw(packed, v) : vpmovdb(packed, v);
@@ -427,8 +428,7 @@ void Emitter::store_bytes(Xmm v, int bytes, const RegExp& address, int count, bo
 
 void Emitter::store_words(Xmm v, const RegExp& address, int count, bool streaming) {
   if (count % 2 == 0) return store_bytes(v, 4, address, count / 2, streaming);
-  use_mask(0, count);
-  vmovdqu16(ptr[address] | k1, reaching(v, count * 2));
+  vmovdqu16(ptr[address] | mask_of(0, count), reaching(v, count * 2));
 }
 
 /// Stores `count` elements of 16 bits that lie side by side.
@@ -437,8 +437,7 @@ void Emitter::store_halves(Xmm packed, const RegExp& address, int count, bool st
   if (in_pieces(count * 2, streaming)) return stream(packed, address, count * 2);
   if (count == lanes()) return streaming ? vmovntdq(to, packed) : vmovups(to, packed);
   if (wide_) {
-    use_mask(0, count);
-    return vmovdqu16(to | k1, reaching(packed, count * 2));
+    return vmovdqu16(to | mask_of(0, count), reaching(packed, count * 2));
   }
   for (int j = 0; j < count; ++j) vpextrw(ptr[address + 2 * j], packed, static_cast<uint8_t>(j));
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <optional>
+#include <utility>
 
 #include "kernels/jit/code/expand.hpp"
 #include "src/base/dtype.hpp"
@@ -45,6 +46,7 @@ const void* PoolCode::emit_all(const std::function<void()>& steps) {
 void PoolCode::enter_frame(int bytes) {
   push(rbp);
   mov(rbp, rsp);
+  for (size_t k = kFreeRegisters; k < held_streams_; ++k) push(stream_register(k));
   sub(rsp, bytes);
   and_(rsp, -64);
   start_streams(0, steps_.size());
@@ -53,14 +55,31 @@ void PoolCode::enter_frame(int bytes) {
 void PoolCode::start_streams(size_t first, size_t end) {
   mov(rax, ptr[rdi]);
   for (size_t k = first; k < end; ++k) {
-    mov(rdx, ptr[rax + 8 * static_cast<int>(k)]);
-    mov(slot(k), rdx);
+    const auto from = ptr[rax + 8 * static_cast<int>(k)];
+    if (k < held_streams_) {
+      mov(stream_register(k), from);
+    } else {
+      mov(rdx, from);
+      mov(slot(k), rdx);
+    }
   }
+}
+
+Xbyak::Reg64 PoolCode::at(size_t stream) {
+  if (stream < held_streams_) return stream_register(stream);
+  mov(rdx, slot(stream));
+  return rdx;
+}
+
+void PoolCode::set_stream(size_t stream, const Xbyak::Reg64& to) {
+  stream < held_streams_ ? mov(stream_register(stream), to) : mov(slot(stream), to);
 }
 
 void PoolCode::leave_frame() {
   vzeroupper();
-  mov(rsp, rbp);
+  const size_t end = std::max(held_streams_, kFreeRegisters);
+  lea(rsp, ptr[rbp - 8 * static_cast<int>(end - kFreeRegisters)]);
+  for (size_t k = end; k-- > kFreeRegisters;) pop(stream_register(k));
   pop(rbp);
   ret();
 }
@@ -90,13 +109,15 @@ Lanes PoolCode::back_lanes(const Problem& problem) {
 const void* PoolCode::emit_frame(const Problem& problem, const Room& room,
                                  const std::function<void(Body& front, Body& back)>& steps,
                                  const std::function<void()>& tables) {
-  Room least{room.taken, room.taken + kLeastRegisters, 0, 0};
-  least.back_first = room.back_first == room.taken ? room.taken : least.front_end;
-  least.end = least.back_first + kLeastRegisters + 1;  // a constant, most often zero
+  // One is emitted behind the other, so they share registers, unless something stays in those of front.
+  const bool has_front = room.back_first > room.taken;
+  const int front_end = room.taken + kLeastRegisters;
   std::optional<Bodies> made;
-  if (wide() && p_.maximum && least.end < value_end_) {
+  for (int back_first : {room.taken, front_end}) {
+    const Room least{room.taken, front_end, back_first, back_first + kLeastRegisters + 1};  // a constant, often zero
+    if (!wide() || !p_.maximum || made || least.end >= value_end_) continue;
     made.emplace(bodies(problem, least));
-    if (made->front.fits() && made->back.fits())
+    if (made->front.fits() && made->back.fits() && (back_first > room.taken || !has_front || !made->front.pins()))
       most_held_ = value_end_ - least.end;
     else
       made.reset();
@@ -127,10 +148,23 @@ const void* PoolCode::emit_frame(const Problem& problem, const Room& room,
 PoolCode::Held PoolCode::held(const std::vector<int32_t>& numbers) {
   const auto k = static_cast<size_t>(std::ranges::find(held_, numbers) - held_.begin());
   if (k == held_.size()) {
-    if (std::ssize(held_) == most_held_) return Held(pattern(numbers));
+    if (seldom_ || std::ssize(held_) == most_held_) return Held(pattern(numbers));
     held_.push_back(numbers);
   }
   return Held(Zmm(holder(k).getIdx()));
+}
+
+Xmm PoolCode::held_vector(const Xmm& moment, const Held& numbers) {
+  const Xbyak::Operand& at = numbers;
+  if (!at.isMEM()) return vec(at.getIdx());
+  vmovups(moment, at);
+  return moment;
+}
+
+void PoolCode::emit_seldom(const std::function<void()>& code) {
+  const bool before = std::exchange(seldom_, true);
+  code();
+  seldom_ = before;
 }
 
 void PoolCode::load_words(const Zmm& to, const RegExp& at, int begin, int end) {
@@ -138,7 +172,8 @@ void PoolCode::load_words(const Zmm& to, const RegExp& at, int begin, int end) {
 }
 
 void PoolCode::advance_streams(size_t first, size_t end) {
-  for (size_t k = first; k < end; ++k) advance(slot(k), steps_[k]);
+  for (size_t k = first; k < end; ++k)
+    k < held_streams_ ? advance(stream_register(k), steps_[k]) : advance(slot(k), steps_[k]);
 }
 
 /// Where they are, how much farther they go, and their end.
@@ -208,10 +243,9 @@ void PoolCode::load_pairs(const Xmm& pairs, size_t stream, int64_t displacement,
                           bool ahead) {
   const int64_t away = tap * p_.g.dilations[2] - p_.g.pads_begin[2], cell = first * p_.g.strides[2] + away;
   const auto part = [&](int64_t place) { return static_cast<int>(std::clamp<int64_t>(place - cell, 0, 2 * lanes())); };
-  mov(rdx, slot(stream));
-  const RegExp at = rdx + static_cast<int>(displacement) + r9 * 2 + static_cast<int>(away * 2);
-  if (ahead) fetch(at);
-  load_words(Zmm(pairs.getIdx()), at, part(0), part(p_.g.src[2]));
+  const RegExp from = at(stream) + static_cast<int>(displacement) + r9 * 2 + static_cast<int>(away * 2);
+  if (ahead) fetch(from);
+  load_words(Zmm(pairs.getIdx()), from, part(0), part(p_.g.src[2]));
 }
 
 /// Source cells are loaded from the first window's on; without masks, where it lies before the row, from the row's
@@ -227,8 +261,9 @@ void PoolCode::load_row_tap(size_t stream, int64_t displacement, int64_t tap, in
   const int64_t outside = inside ? 0 : std::max<int64_t>(0, -begin), skipped = in_place ? 0 : outside;
   const int64_t end = inside ? lanes() * stride : std::min(g.src[2] - begin, lanes() * stride + skipped);
   const int each = element_bytes(source.dtype);
+  const Xbyak::Reg64 base = at(stream);
   const auto cell_at = [&](int64_t cell) {
-    const RegExp row = rdx + static_cast<int>(displacement);
+    const RegExp row = base + static_cast<int>(displacement);
     return source.x == 0 ? row : row + r9 * each + static_cast<int>(cell * each);
   };
   const auto inside_of = [&](int64_t from, int64_t count) {
@@ -236,7 +271,6 @@ void PoolCode::load_row_tap(size_t stream, int64_t displacement, int64_t tap, in
     return std::pair(part(outside), part(end));
   };
   const auto exclude = [&] { set_lanes(vec(kTap), outside_row(tap, first, lanes()), std::bit_cast<int32_t>(kLowest)); };
-  mov(rdx, slot(stream));
   if (in_place && stride == 2 && source.dtype == Dtype::bf16 && source.x != 0) {
     // Each lane is a tap and, in its upper half, the cell behind it.
     const Xmm pairs = vec(search_registers() + 1);
@@ -257,12 +291,12 @@ void PoolCode::load_row_tap(size_t stream, int64_t displacement, int64_t tap, in
     const Xmm cells = vec(search_registers() + 1 + (wide() ? static_cast<int>(v) : 0)),
               to = stride == 1 ? vec(kTap) : cells;
     const auto [from, until] = inside_of(v * lanes() + skipped, lanes());
-    const RegExp at = cell_at(away + skipped + v * lanes());
+    const RegExp cells_at = cell_at(away + skipped + v * lanes());
     if (!brought && in_place && !inside && source.x != 0) {
-      if (ahead) fetch(at);
-      load_between(to, source.dtype, at, from, until);
+      if (ahead) fetch(cells_at);
+      load_between(to, source.dtype, cells_at, from, until);
     } else if (!brought) {
-      load_elements(to, source, source.x == 0, at, until, ahead);
+      load_elements(to, source, source.x == 0, cells_at, until, ahead);
     }
     if (stride > 1 || skipped > 0) merge_lanes(vec(kTap), to, static_cast<int>(v), vectors == 1, place);
   }

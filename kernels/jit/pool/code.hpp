@@ -17,8 +17,8 @@
 
 namespace partita::jit {
 
-/// Code that walks several tensors at once: rdi is the call, whose first member points to one address a stream; the
-/// stack holds where each stream is. Uses rax and rdx for a moment.
+/// Code that walks several tensors at once: rdi is the call, whose first member points to one address a stream; where
+/// each stream is, the stack holds, or a register. Uses rax and rdx for a moment.
 class PoolCode : protected Emitter {
  protected:
   PoolCode(Isa isa, const PoolPlan& plan) : Emitter(isa), p_(plan), value_end_(value_registers()) {}
@@ -38,6 +38,13 @@ class PoolCode : protected Emitter {
   /// Streams advance by `step` bytes; they are numbered from 0 on.
   void add_stream(int64_t step) { steps_.push_back(step); }
   Xbyak::Address slot(size_t stream) { return qword[rsp + 8 * static_cast<int>(stream)]; }
+  /// The first streams stay in registers, up to `most` of them, instead of slots: rsi, r10 to r15, rbx. To be said
+  /// before anything is emitted.
+  void hold_streams(size_t most) { held_streams_ = std::min(most, kStreamRegisters.size()); }
+  /// Where a stream is: in its register, or in rdx, which this sets.
+  Xbyak::Reg64 at(size_t stream);
+  /// To move it on.
+  void set_stream(size_t stream, const Xbyak::Reg64& to);
   /// Streams [first, end) begin again where the call does.
   void start_streams(size_t first, size_t end);
   int64_t step_of(size_t stream) const { return steps_[stream]; }
@@ -77,10 +84,7 @@ class PoolCode : protected Emitter {
   static int64_t lines_sent(int64_t lines, int64_t each, int64_t steps) { return std::min(lines / each, steps) * each; }
   /// The slot of result k, which is a fold, is at stream `first` + k.
   HeldFolds::Place folds_at(size_t first) {
-    return [this, first](size_t k, int) {
-      mov(rdx, slot(first + k));
-      return Xbyak::RegExp(rdx);
-    };
+    return [this, first](size_t k, int) { return Xbyak::RegExp(at(first + k)); };
   }
   /// How what follows is fetched.
   void fetch_by(Fetching how) { fetching_ = how; }
@@ -159,6 +163,13 @@ class PoolCode : protected Emitter {
     std::variant<Xbyak::Zmm, Xbyak::Address> at_;
   };
   Held held(const std::vector<int32_t>& numbers);
+  /// The same of numbers of 16 bits.
+  Held held_words(const std::vector<int32_t>& each) { return held(pairs_of(each)); }
+  Held held_words(int64_t each) { return held(everywhere((each & 0xffff) | each << 16)); }
+  /// Numbers in a register: `moment`, where none holds them.
+  Xbyak::Xmm held_vector(const Xbyak::Xmm& moment, const Held& numbers);
+  /// Emits code that seldom runs: it takes no registers for numbers.
+  void emit_seldom(const std::function<void()>& code);
   std::vector<int32_t> everywhere(int64_t number) const {
     return std::vector<int32_t>(static_cast<size_t>(lanes()), static_cast<int32_t>(number));
   }
@@ -209,7 +220,14 @@ class PoolCode : protected Emitter {
   void compete(const Xbyak::Xmm& best, const Xbyak::Xmm& winner, const Xbyak::Xmm& value, const Xbyak::Operand& number,
                Taken taken);
 
+  static constexpr std::array<int, 8> kStreamRegisters = {Xbyak::Operand::RSI, Xbyak::Operand::R10, Xbyak::Operand::R11,
+                                                          Xbyak::Operand::RBX, Xbyak::Operand::R12, Xbyak::Operand::R13,
+                                                          Xbyak::Operand::R14, Xbyak::Operand::R15};
+  static constexpr size_t kFreeRegisters = 3;  ///< of those: what callers do not expect back
+  Xbyak::Reg64 stream_register(size_t stream) const { return Xbyak::Reg64(kStreamRegisters[stream]); }
+
   std::vector<int64_t> steps_;
+  size_t held_streams_ = 0;
   int value_end_;  // of the registers that expressions use
   int kept_vectors_ = 0;
   Fetching fetching_ = Fetching::near();
@@ -217,6 +235,7 @@ class PoolCode : protected Emitter {
   int32_t gradient_type_ = 0;               // a Dtype
   std::vector<std::vector<int32_t>> held_;  // register by register
   int most_held_ = 0;                       // in the last ones of the value registers
+  bool seldom_ = false;                     // what is emitted is code that seldom runs
 };
 
 }  // namespace partita::jit

@@ -48,7 +48,7 @@ void PoolCode::find_maximum(const Xmm& winner, const Taps& taps, const std::func
     kortestw(kNumbers[0], kNumbers[0]);
     jc(done, T_NEAR);
   }
-  search_for(Taken::any);
+  emit_seldom([&] { search_for(Taken::any); });
   L(done);
 }
 

@@ -123,7 +123,7 @@ void PicksKernel::emit_start() {
   mov(rsi, ptr[rdi + offsetof(PicksCall, rows)]);
   mov(rcx, ptr[rdi + offsetof(PicksCall, count)]);
   for (const auto& [numbers, number] : held_) vmovups(Zmm(number), pattern(numbers));
-  if (const auto rest = static_cast<int>(s_.places % lanes()); rest > 0) hold_mask(rest);
+  if (const auto rest = static_cast<int>(s_.places % lanes()); rest > 0) hold_mask(0, rest);
   for (int v = 0; v < Picks::kVectors; ++v) vpxord(source(v), source(v), source(v));
   if (joined_) {
     mov(rax, ptr[rdi + offsetof(PicksCall, joined)]);

@@ -299,7 +299,7 @@ void AverageFirstKernel::emit_packed(int64_t vectors, int last) {
     }
     compute({.op = LaneOp::pack, .imm = static_cast<int32_t>(dtype)}, first, first, second, first);
     if (in_pairs()) {
-      vmovups(second, halves_in_turns());
+      vmovups(second, words(halves_in_turns()));
       vpermw(Zmm(first.getIdx()), Zmm(second.getIdx()), Zmm(first.getIdx()));
     }
     const int count = (alone ? 0 : lanes()) + (v + 2 < vectors ? lanes() : last);

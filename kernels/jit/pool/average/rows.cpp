@@ -96,7 +96,7 @@ AverageRowsKernel::AverageRowsKernel(const AveragePlan& plan, const RowSpread& s
 void AverageRowsKernel::emit_planes(Body& front, Body& back) {
   for (size_t k = 0; k < held_.size(); ++k)
     vmovups(vec(orders_at() + static_cast<int>(k)), pattern({held_[k].begin(), held_[k].end()}));
-  hold_mask(spread_.windows);
+  hold_mask(0, spread_.windows);
   folds_.emit_start();
   mov(r9, ptr[rdi + offsetof(AverageRowsCall, planes)]);
   Xbyak::Label plane;

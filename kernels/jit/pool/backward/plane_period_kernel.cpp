@@ -72,6 +72,7 @@ PlanePeriodKernel::PlanePeriodKernel(Isa isa, const PoolPlan& plan, const Proble
   if ((streaming_ || staged_) && planes_ == 1 && !reads_streams_alone()) fetch_by(Fetching::in_turns());
   if (stores.piece > 0 && stores.piece < kCacheLine) stream_in_pieces(stores.piece);
   add_streams();
+  hold_streams(lines_stream(0));
   entry_ = reinterpret_cast<void (*)(const PlanePeriodCall*)>(reinterpret_cast<uintptr_t>(
       emit_all(problem, taken(), [&](Body& front, Body& back) { emit_planes(front, back); })));
 }
@@ -96,7 +97,7 @@ void PlanePeriodKernel::add_streams() {
 void PlanePeriodKernel::emit_planes(Body& front, Body& back) {
   folds_.emit_start();
   prepare_words();
-  if (planes_ > 1 && !in_words_ && p_.g.src[2] < lanes()) hold_mask(static_cast<int>(p_.g.src[2]));
+  hold_masks();
   if (from_indices()) {
     mov(rax, ptr[rdi + offsetof(PlanePeriodCall, counts)]);
     vmovups(counts(), ptr[rax]);
@@ -123,6 +124,16 @@ void PlanePeriodKernel::emit_planes(Body& front, Body& back) {
   vmovups(ptr[rax], counts());
 }
 
+/// Of parts of vectors that stand for planes side by side; the search has the masks up to k3.
+void PlanePeriodKernel::hold_masks() {
+  if (planes_ == 1) return;
+  const auto width = static_cast<int>(p_.g.src[2]), windows = static_cast<int>(p_.g.dst[2]);
+  const bool in_pairs = choices_ && width % 2 == 0;
+  hold_mask(0, std::min(in_pairs ? width / 2 : width, choices_ ? kWords : lanes()));
+  for (int q = 0; q < std::min(planes_of_vector(), 2); ++q)
+    hold_mask(q * lanes_of_plane(), q * lanes_of_plane() + windows);
+}
+
 /// Of a plane before, so that stores to memory go on all the time.
 void PlanePeriodKernel::emit_lines() {
   for (size_t k = 0; k < p_.out.size(); ++k)
@@ -140,9 +151,22 @@ int64_t PlanePeriodKernel::lines_sent(const PoolOperand& o, int64_t lines) const
 PlanePeriodKernel::Step PlanePeriodKernel::step_of(int64_t i) const {
   Step step;
   if (i < periods_of(p_, 1)) step.search = period_part(p_, 1, i);
+  step.search_beside = planes_ > 1 && in_words_ && step.search.window() && reads_beside(step.search, i);
   if (i > 0) step.cells = period_part(p_, 1, i - 1);
   step.shares = i > 0;
   return step;
+}
+
+/// Whether what whole loads of the rows read before and behind them is of the same plane.
+bool PlanePeriodKernel::reads_beside(const PeriodPart& rows, int64_t window) const {
+  const PoolGeometry& g = p_.g;
+  const PoolOperand& source = p_.in[0];
+  const int64_t start = window * g.strides[1] * source.y;  // from the plane's first row to where the stream is
+  const int64_t plane = (g.src[1] - 1) * source.y + g.src[2] * 2, each = kWords * stride() / planes_ * 2;
+  const int64_t last_tap = (g.kernel[2] - 1) * g.dilations[2];
+  const int64_t first = start + source_row(rows.first_tap) - g.pads_begin[2] * 2;
+  const int64_t end = start + source_row(rows.end_tap - 1) + (last_tap - g.pads_begin[2]) * 2 + each;
+  return source.y > 0 && first >= 0 && end <= plane;
 }
 
 /// Stream `first` + i becomes what `first` + i + by was, modulo `count`: rows that nothing needs any more are the next
@@ -151,13 +175,12 @@ void PlanePeriodKernel::rotate(size_t first, int64_t count, int64_t by) {
   const auto n = static_cast<size_t>(count), step = static_cast<size_t>(count > 0 ? by % count : 0);
   if (step == 0) return;
   for (size_t start = 0; start < std::gcd(n, step); ++start) {
-    mov(rax, slot(first + start));
+    mov(rax, at(first + start));
     size_t to = start;
     for (size_t from; (from = (to + step) % n) != start; to = from) {
-      mov(rdx, slot(first + from));
-      mov(slot(first + to), rdx);
+      set_stream(first + to, at(first + from));
     }
-    mov(slot(first + to), rax);
+    set_stream(first + to, rax);
   }
 }
 
@@ -169,7 +192,7 @@ void PlanePeriodKernel::emit_step(Body& front, Body& back, const Step& step) {
   const int64_t cells = !step.cells.cells() ? 0 : planes_ > 1 ? together * stride() : p_.g.src[2];
   const auto emit = [&](int64_t first) {
     imul(r9, rcx, static_cast<int>(stride()));
-    if (first < windows) search_group(front, step.search, first, step.shares);
+    if (first < windows) search_group(front, step, first);
     emit_cells(back, step.cells, std::min(together * stride(), cells - first * stride()));
   };
   const auto alike = [&](int64_t first) {
@@ -197,11 +220,12 @@ void PlanePeriodKernel::emit_step(Body& front, Body& back, const Step& step) {
 
 /// Windows from rcx on, which is `first` unless all of them are inside: a vector, or two of those that are searched as
 /// words.
-void PlanePeriodKernel::search_group(Body& front, const PeriodPart& rows, int64_t first, bool shares) {
+void PlanePeriodKernel::search_group(Body& front, const Step& step, int64_t first) {
+  const PeriodPart& rows = step.search;
   const int64_t most = windows_together(), count = planes_ > 1 ? most : std::min(most, p_.g.dst[2] - first);
   const Xmm winner = vec(search_registers());
   if (in_words_) {
-    search_words(rows, first, static_cast<int>(count), shares);
+    search_words(step, first, static_cast<int>(count));
   } else if (from_indices()) {
     load_winners(winner, static_cast<int>(count));
     keep_winners(winner, 0, static_cast<int>(count));
@@ -229,11 +253,14 @@ int64_t PlanePeriodKernel::source_row(int64_t row) const {
   return (row * p_.g.dilations[1] - p_.g.pads_begin[1]) * p_.in[0].y;
 }
 
-/// Whole vectors: stores under masks hand nothing on to loads.
 void PlanePeriodKernel::keep_winners(const Xmm& winner, int behind, int count) {
   set_lanes(winner, no_windows(behind, count), -1);
-  mov(rdx, slot(kept_stream(0)));
-  store_bytes(winner, 4, rdx + rcx * 4 + behind * 4, lanes(), false);
+  store_winners(winner, behind);
+}
+
+/// Whole vectors: stores under masks hand nothing on to loads.
+void PlanePeriodKernel::store_winners(const Xmm& winner, int behind) {
+  store_bytes(winner, 4, at(kept_stream(0)) + rcx * 4 + behind * 4, lanes(), false);
 }
 
 void PlanePeriodKernel::keep_gradients(Body& front, int behind, int count) {
@@ -241,13 +268,12 @@ void PlanePeriodKernel::keep_gradients(Body& front, int behind, int count) {
   emit_gradient(front, gradient, [&](Xmm dst, const PoolOperand& o, size_t k) {
     const bool same = o.x == 0;
     const int each = element_bytes(o.dtype);
-    mov(rdx, slot(front_stream(k)));
-    if (planes_ > 1 && !same) return load_gradients_of_planes(dst, o, behind);
-    load_elements(dst, o, same, same ? RegExp(rdx) : rdx + rcx * each + behind * each, count,
+    const Xbyak::Reg64 windows = at(front_stream(k));
+    if (planes_ > 1 && !same) return load_gradients_of_planes(dst, o, windows, behind);
+    load_elements(dst, o, same, same ? RegExp(windows) : windows + rcx * each + behind * each, count,
                   o.begins_line(behind * each, lanes()));
   });
-  mov(rdx, slot(kept_stream(0)));
-  store_bytes(gradient, 4, rdx + rcx * 4 + static_cast<int>(gradients_at_) + behind * 4, lanes(), false);
+  store_bytes(gradient, 4, at(kept_stream(0)) + rcx * 4 + static_cast<int>(gradients_at_) + behind * 4, lanes(), false);
 }
 
 /// What is before the window's first tap becomes -1.
@@ -255,12 +281,11 @@ void PlanePeriodKernel::load_winners(const Xmm& winner, int count) {
   const PoolOperand& indices = p_.in[static_cast<size_t>(p_.indices)];
   const Xmm first = scratch(1), low(first.getIdx());
   imul(rax, r9, static_cast<int>(p_.base.cell));
-  add(rax, slot(1));
+  add(rax, at(1));
   vmovq(low, rax);
   indices.dtype == Dtype::s64 ? vpbroadcastq(first, low) : vpbroadcastd(first, low);
-  mov(rdx, slot(0));
   load_names(*this, indices.dtype, {winner.getIdx(), first.getIdx(), {scratch(2).getIdx(), scratch(3).getIdx()}},
-             rdx + rcx * element_bytes(indices.dtype), count);
+             at(0) + rcx * element_bytes(indices.dtype), count);
   std::vector<int32_t> starts;
   for (int64_t l = 0; l < lanes(); ++l) starts.push_back(static_cast<int32_t>(l * stride() * p_.base.cell));
   vpsubd(winner, winner, pattern(starts));
@@ -327,16 +352,17 @@ void PlanePeriodKernel::add_windows(int64_t back_y, const CellGroup& group, std:
   const auto first_free = static_cast<int>(kMostStride);
   const int free = taken() - first_free;
   std::vector<Read> reads;
-  const auto read = [&](int64_t at) {
-    const auto before = std::ranges::find(reads, at, &Read::at);
+  Xbyak::Reg64 kept;
+  const auto read = [&](int64_t place) {
+    const auto before = std::ranges::find(reads, place, &Read::at);
     if (before != reads.end()) return *before;
     const int reg = first_free + 2 * static_cast<int>(reads.size());
     const bool stays = wide() && 2 * static_cast<int>(reads.size() + 1) <= free;
-    mov(rdx, slot(kept_stream(1 + back_y)));
-    Read made{at, stays ? vec(reg) : scratch(0), {}};
-    vmovups(made.winner, ptr[rdx + rcx * 4 + static_cast<int>(at)]);
+    kept = at(kept_stream(1 + back_y));
+    Read made{place, stays ? vec(reg) : scratch(0), {}};
+    vmovups(made.winner, ptr[kept + rcx * 4 + static_cast<int>(place)]);
     if (!stays) return made;
-    vmovups(made.gradient.emplace(vec(reg + 1)), ptr[rdx + rcx * 4 + static_cast<int>(at + gradients_at_)]);
+    vmovups(made.gradient.emplace(vec(reg + 1)), ptr[kept + rcx * 4 + static_cast<int>(place + gradients_at_)]);
     return reads.emplace_back(made);
   };
   const auto add_to = [&](int64_t row, int64_t phase, int64_t back_x) {
@@ -354,7 +380,7 @@ void PlanePeriodKernel::add_windows(int64_t back_y, const CellGroup& group, std:
     if (r.gradient)
       add(*r.gradient);
     else
-      add(ptr[rdx + rcx * 4 + static_cast<int>(r.at + gradients_at_)]);
+      add(ptr[kept + rcx * 4 + static_cast<int>(r.at + gradients_at_)]);
     any[sum] = true;
   };
   // One after the other to different sums, each of which waits for what it had before.
@@ -366,11 +392,10 @@ void PlanePeriodKernel::add_windows(int64_t back_y, const CellGroup& group, std:
 /// The sums of a row of cells, of two phases, become elements of 16 bits in the order of memory, which is that of the
 /// planes.
 void PlanePeriodKernel::pack_sums(int sums) {
-  const Zmm packed(sums), order(scratch(1).getIdx());
+  const Zmm packed(sums);
   compute({.op = LaneOp::pack, .imm = static_cast<int32_t>(p_.out[0].dtype)}, packed, vec(sums), vec(sums + 1),
           vec(sums));
-  vmovdqu16(order, halves_in_turns());
-  vpermw(packed, order, packed);
+  vpermw(packed, held_vector(scratch(1), held_words(halves_in_turns())), packed);
 }
 
 void PlanePeriodKernel::store_chosen(int sums, int64_t row, const PlanePart& part) {
@@ -382,16 +407,14 @@ void PlanePeriodKernel::store_chosen(int sums, int64_t row, const PlanePart& par
     for (size_t c = 0; c < choice.size(); ++c) {
       const PoolOperand& o = p_.in[static_cast<size_t>(choice[c])];
       const auto stream = static_cast<size_t>(std::ranges::find(p_.back_in, choice[c]) - p_.back_in.begin());
-      mov(rdx, slot(back_stream(stream)));
-      const RegExp at = cell_at(o, row, part.cell, part.plane * operand_apart(o));
-      if (choice[c] != 0) fetch(at);  // the source has been read already
-      load_words(elements, at, 0, count);
-      find_positive(c == 0 ? k2 : k2 | k2, elements, words(-1), words(counted_infinity()));
+      const RegExp from = cell_at(o, at(back_stream(stream)), row, part.cell, part.plane * operand_apart(o));
+      if (choice[c] != 0) fetch(from);  // the source has been read already
+      load_words(elements, from, 0, count);
+      find_positive(c == 0 ? k2 : k2 | k2, elements, held_words(-1), held_words(counted_infinity()));
     }
     if (!choice.empty()) vmovdqu16(moment | k2 | T_z, packed);
-    mov(rdx, slot(out_stream(k)));
-    store_words(choice.empty() ? packed : moment,
-                cell_at(p_.out[k], row, part.cell, part.plane * result_apart(p_.out[k])), count, streaming_);
+    const RegExp to = cell_at(p_.out[k], at(out_stream(k)), row, part.cell, part.plane * result_apart(p_.out[k]));
+    store_words(choice.empty() ? packed : moment, to, count, streaming_);
   }
 }
 
@@ -403,9 +426,8 @@ void PlanePeriodKernel::emit_vector(Body& back, int sums, int64_t row, const Pla
   hooks.load = [&](Xmm dst, int operand) {
     const auto k = static_cast<size_t>(std::ranges::find(p_.back_in, operand) - p_.back_in.begin());
     const PoolOperand& o = p_.in[static_cast<size_t>(operand)];
-    mov(rdx, slot(back_stream(k)));
-    load_elements(dst, o, o.x == 0, cell_at(o, row, part.cell + first, part.plane * operand_apart(o)), count,
-                  o.begins_line((part.cell + first) * element_bytes(o.dtype), lanes()));
+    const RegExp from = cell_at(o, at(back_stream(k)), row, part.cell + first, part.plane * operand_apart(o));
+    load_elements(dst, o, o.x == 0, from, count, o.begins_line((part.cell + first) * element_bytes(o.dtype), lanes()));
   };
   hooks.skeleton = [&](Xmm dst) {
     if (stride() == 1 && planes_ == 1) return vmovaps(dst, vec(sums));
@@ -423,18 +445,19 @@ void PlanePeriodKernel::emit_vector(Body& back, int sums, int64_t row, const Pla
     const PoolOperand& o = p_.out[static_cast<size_t>(lane.imm)];
     if (o.fold != Fold::none)
       return folds_.emit_fold(static_cast<size_t>(lane.imm), 0, value, count, folds_at(out_stream(0)));
-    mov(rdx, slot(out_stream(static_cast<size_t>(lane.imm))));
-    store(value, o.dtype, lane.flag, cell_at(o, row, part.cell + first, part.plane * result_apart(o)), count,
+    const Xbyak::Reg64 cells = at(out_stream(static_cast<size_t>(lane.imm)));
+    store(value, o.dtype, lane.flag, cell_at(o, cells, row, part.cell + first, part.plane * result_apart(o)), count,
           streaming_);
   };
   back.emit(hooks);
 }
 
-/// Of a cell of the group in row `row` of the period, from rdx on, which holds the place of row 0 as many periods
-/// further; `behind`: bytes from the first plane to its own.
-RegExp PlanePeriodKernel::cell_at(const PoolOperand& o, int64_t row, int64_t cell, int64_t behind) const {
+/// Of a cell of the group in row `row` of the period; `cells` has the place of row 0 as many periods further; `behind`:
+/// bytes from the first plane to its own.
+RegExp PlanePeriodKernel::cell_at(const PoolOperand& o, const Xbyak::Reg64& cells, int64_t row, int64_t cell,
+                                  int64_t behind) const {
   const int each = element_bytes(o.dtype);
-  const RegExp at = rdx + static_cast<int>((row - p_.g.pads_begin[1]) * o.y + behind);
+  const RegExp at = cells + static_cast<int>((row - p_.g.pads_begin[1]) * o.y + behind);
   return o.x == 0 ? at : at + r9 * each + static_cast<int>(cell * each);
 }
 

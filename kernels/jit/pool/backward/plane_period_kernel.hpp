@@ -64,29 +64,33 @@ class PlanePeriodKernel : private PoolCode {
   /// A row of periods: what is searched of it, and which cells of the row before are stored.
   struct Step {
     PeriodPart search, cells;
-    bool shares = false;  ///< there are windows above, which may have some of the rows, too
+    bool shares = false;         ///< there are windows above, which may have some of the rows, too
+    bool search_beside = false;  ///< whole loads of rows of planes side by side read nothing of other planes
     friend bool operator==(const Step&, const Step&) = default;
   };
   Step step_of(int64_t i) const;
+  bool reads_beside(const PeriodPart& rows, int64_t window) const;
+  void hold_masks();
   void emit_planes(Body& front, Body& back);
   int64_t steps() const { return periods_of(p_, 1) + 1; }
   void emit_lines();
   int64_t lines_of_step(const PoolOperand& o) const;
   void rotate(size_t first, int64_t count, int64_t by);
   void emit_step(Body& front, Body& back, const Step& step);
-  void search_group(Body& front, const PeriodPart& rows, int64_t first, bool shares);
+  void search_group(Body& front, const Step& step, int64_t first);
   void search_floats(const PeriodPart& rows, int64_t first, int behind, int count, bool has_nan);
   void search_planes(const PeriodPart& rows, int behind, bool has_nan);
   void load_tap_of_planes(int64_t row, int64_t tap, int behind, bool ahead);
-  void load_gradients_of_planes(const Xbyak::Xmm& to, const PoolOperand& o, int behind);
+  void load_gradients_of_planes(const Xbyak::Xmm& to, const PoolOperand& o, const Xbyak::Reg64& windows, int behind);
   /// Of `count` planes from `first` on, as many of a vector's lanes each.
   struct PlaneLanes {
     int first, count, lanes;
   };
-  std::vector<Piece> pieces_of(const PoolOperand& o, int64_t row, int64_t begin, int64_t width,
+  std::vector<Piece> pieces_of(const PoolOperand& o, const Xbyak::RegExp& row, int64_t begin, int64_t width,
                                const PlaneLanes& of) const;
-  void fetch_planes(const PoolOperand& o, int64_t behind, int first, int count);
-  void load_words_of_planes(const std::vector<Xbyak::Xmm>& to, int64_t row, int64_t tap);
+  void fetch_planes(const PoolOperand& o, const Xbyak::RegExp& from, int first, int count);
+  void load_words_of_planes(const std::vector<Xbyak::Xmm>& to, int64_t row, int64_t tap, bool beside);
+  void load_whole_parts(const Xbyak::Zmm& to, const Xbyak::RegExp& from, int first, int planes);
   int32_t lowest_bits() const;
   /// Bytes from plane to plane.
   int64_t operand_apart(const PoolOperand& o) const { return planes_ == 1 ? 0 : *o.planes_apart(p_.g); }
@@ -97,16 +101,25 @@ class PlanePeriodKernel : private PoolCode {
   void prepare_words();
   bool takes_turns() const { return in_words_ && stride() == 2; }
   size_t word_of(int window) const;
+  void name_none(int count);
   void widen_numbers(const Xbyak::Zmm& part, int behind);
-  void search_words(const PeriodPart& rows, int64_t first, int count, bool shares);
-  void search_words_along(int64_t row, int64_t rows, int64_t first, int count);
+  void search_words(const Step& step, int64_t first, int count);
+  /// Some rows of a step, from one on.
+  struct WordRows {
+    int64_t row, rows;
+    bool beside;
+  };
+  void search_words_along(const WordRows& of, int64_t first, int count);
   void compete_words(int64_t i, int64_t row, bool first);
+  void order_words(const std::vector<Xbyak::Zmm>& elements);
   void exclude_words(int64_t tap, int64_t rows, const std::vector<bool>& outside);
+  std::vector<bool> outside_words(int64_t tap, int64_t first, int count) const;
   bool next_window_has(int64_t tap) const;
-  void load_word_tap(const Xbyak::Zmm& to, int64_t row, int64_t tap, int64_t first);
+  void load_word_tap(const Xbyak::Zmm& to, int64_t row, int64_t tap, int64_t first, bool beside);
   void load_source_words(const Xbyak::Zmm& words, int64_t row, int64_t cell, int64_t first, bool ahead);
   int64_t source_row(int64_t row) const;
   void keep_winners(const Xbyak::Xmm& winner, int behind, int count);
+  void store_winners(const Xbyak::Xmm& winner, int behind);
   void keep_gradients(Body& front, int behind, int count);
   void load_winners(const Xbyak::Xmm& winner, int count);
   std::vector<int32_t> names(int64_t y, int64_t x, int64_t phase, int64_t cells, int64_t behind) const;
@@ -127,7 +140,8 @@ class PlanePeriodKernel : private PoolCode {
   void pack_sums(int sums);
   void store_chosen(int sums, int64_t row, const PlanePart& part);
   void emit_vector(Body& back, int sums, int64_t row, const PlanePart& part, int64_t vector);
-  Xbyak::RegExp cell_at(const PoolOperand& o, int64_t row, int64_t cell, int64_t behind) const;
+  Xbyak::RegExp cell_at(const PoolOperand& o, const Xbyak::Reg64& cells, int64_t row, int64_t cell,
+                        int64_t behind) const;
   /// Of planes side by side: a vector's, and the lanes of each; words: of a vector of them.
   int windows_together() const { return in_words_ ? kWords : lanes(); }
   int planes_of_vector() const { return in_words_ ? planes_ / 2 : planes_; }
@@ -148,7 +162,7 @@ class PlanePeriodKernel : private PoolCode {
   /// Vectors that the search uses and, while cells are stored, what is kept of windows.
   int taken() const { return in_words_ ? kWordRegisters : search_registers() + 1 + row_tap_registers(); }
   static bool searches_words(const PoolPlan& plan, Isa isa);
-  static constexpr int kWordRegisters = 12;  ///< of search_words
+  static constexpr int kWordRegisters = 10;  ///< of search_words
 
   static constexpr int32_t kNoWinner = std::numeric_limits<int32_t>::min();  ///< no winner is called so
 

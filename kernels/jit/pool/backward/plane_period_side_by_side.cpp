@@ -11,6 +11,8 @@ namespace partita::jit {
 namespace {
 
 using Xbyak::Xmm;
+using Xbyak::Ymm;
+using Xbyak::Zmm;
 
 }  // namespace
 
@@ -59,14 +61,14 @@ void PlanePeriodKernel::load_tap_of_planes(int64_t row, int64_t tap, int behind,
   const PoolOperand& source = p_.in[0];
   const int64_t cell = tap * g.dilations[2] - g.pads_begin[2];
   const int planes = planes_of_vector(), first = behind / lanes_of_plane();
+  const Xbyak::RegExp cells_at = at(0) + static_cast<int>(source_row(row));
   const auto load = [&](const std::vector<Xmm>& to, int64_t from, int count) {
     for (const Xmm& v : to) vmovups(v, held(everywhere(lowest_bits())));
-    load_pieces(to, source.dtype, pieces_of(source, source_row(row), from, g.src[2], {first, count, lanes()}),
+    load_pieces(to, source.dtype, pieces_of(source, cells_at, from, g.src[2], {first, count, lanes()}),
                 static_cast<int>(count * operand_apart(source)));
   };
   const bool is_second = stride() == 2 && g.dilations[2] == 1 && tap % 2 == 1;  // one cell behind the first one
-  mov(rdx, slot(0));
-  if (ahead && !is_second) fetch_planes(source, source_row(row) + cell * source.x, first, planes);
+  if (ahead && !is_second) fetch_planes(source, cells_at + static_cast<int>(cell * source.x), first, planes);
   if (stride() == 1) return load({vec(kTap)}, cell, planes);
   const Xmm cells = vec(search_registers() + 1), others = vec(search_registers() + 2);
   if (!is_second && planes > 1) {
@@ -80,24 +82,43 @@ void PlanePeriodKernel::load_tap_of_planes(int64_t row, int64_t tap, int behind,
   merge_lanes(vec(kTap), others, 1, false, place);
 }
 
-/// One vector of the taps of all planes, or two with the cells of half of the planes each.
-void PlanePeriodKernel::load_words_of_planes(const std::vector<Xmm>& to, int64_t row, int64_t tap) {
+/// One vector of the taps of all planes, or two with the cells of half of the planes each. Elements outside the row are
+/// the lowest, or, of what may be read `beside` the rows, any.
+void PlanePeriodKernel::load_words_of_planes(const std::vector<Xmm>& to, int64_t row, int64_t tap, bool beside) {
   const PoolOperand& source = p_.in[0];
   const int64_t cell = tap * p_.g.dilations[2] - p_.g.pads_begin[2];
   const int planes = planes_ / static_cast<int>(to.size());
+  const Xbyak::RegExp cells_at = at(0) + static_cast<int>(source_row(row)), from = cells_at + static_cast<int>(cell * source.x);
+  if (tap == 0) fetch_planes(source, from, 0, planes_);
+  if (beside) {
+    for (size_t v = 0; v < to.size(); ++v)
+      load_whole_parts(Zmm(to[v].getIdx()), from, static_cast<int>(v) * planes, planes);
+    return;
+  }
   for (const Xmm& v : to) vmovdqu16(v, words(lowest_bits()));
-  mov(rdx, slot(0));
-  if (tap == 0) fetch_planes(source, source_row(row) + cell * source.x, 0, planes_);
-  load_halves_pieces(to, pieces_of(source, source_row(row), cell, p_.g.src[2], {0, planes, kWords}),
+  load_halves_pieces(to, pieces_of(source, cells_at, cell, p_.g.src[2], {0, planes, kWords}),
                      static_cast<int>(planes * operand_apart(source)));
 }
 
-/// Of the windows `behind` the first one, from rdx on; zeros where there are none.
-void PlanePeriodKernel::load_gradients_of_planes(const Xmm& to, const PoolOperand& o, int behind) {
+/// Parts of a vector, which lie in the planes as `from` does in the first one.
+void PlanePeriodKernel::load_whole_parts(const Zmm& to, const Xbyak::RegExp& from, int first, int planes) {
+  const auto part = [&](int q) { return ptr[from + static_cast<int>((first + q) * operand_apart(p_.in[0]))]; };
+  switch (planes) {
+    case 1: return vmovdqu16(to, part(0));
+    case 2: vmovups(Ymm(to.getIdx()), part(0)); return vinserti64x4(to, to, part(1), 1);
+    default:
+      vmovups(Xmm(to.getIdx()), part(0));
+      for (int q = 1; q < planes; ++q) vinserti32x4(to, to, part(q), static_cast<uint8_t>(q));
+  }
+}
+
+/// Of the windows `behind` the first one; zeros where there are none.
+void PlanePeriodKernel::load_gradients_of_planes(const Xmm& to, const PoolOperand& o, const Xbyak::Reg64& windows,
+                                                 int behind) {
   const int first = behind / lanes_of_plane(), planes = planes_of_vector();
-  fetch_planes(o, 0, first, planes);
+  fetch_planes(o, windows, first, planes);
   broadcast_bits(to, 0);
-  load_pieces({to}, o.dtype, pieces_of(o, 0, 0, p_.g.dst[2], {first, planes, lanes()}));
+  load_pieces({to}, o.dtype, pieces_of(o, windows, 0, p_.g.dst[2], {first, planes, lanes()}));
 }
 
 /// Minus infinity as the source's type has it.
@@ -106,23 +127,22 @@ int32_t PlanePeriodKernel::lowest_bits() const {
   return dtype == Dtype::f32 ? std::bit_cast<int32_t>(kLowest) : dtype == Dtype::bf16 ? 0xff80 : 0xfc00;
 }
 
-/// A vector that has each plane's elements from `begin` on, of those of a row, which are `width`, `row` bytes behind
-/// rdx.
-std::vector<Emitter::Piece> PlanePeriodKernel::pieces_of(const PoolOperand& o, int64_t row, int64_t begin,
+/// A vector that has each plane's elements from `begin` on, of those of a row, which are `width`.
+std::vector<Emitter::Piece> PlanePeriodKernel::pieces_of(const PoolOperand& o, const Xbyak::RegExp& row, int64_t begin,
                                                          int64_t width, const PlaneLanes& of) const {
   const int each = element_bytes(o.dtype), count = of.lanes / of.count;
   const auto inside = [&](int64_t place) { return static_cast<int>(std::clamp<int64_t>(place - begin, 0, count)); };
   std::vector<Piece> pieces;
   for (int q = 0; q < of.count; ++q) {
-    const int64_t at = row + (of.first + q) * operand_apart(o) + (begin - q * count) * each;
-    pieces.push_back({rdx + static_cast<int>(at), q * count + inside(0), q * count + inside(width)});
+    const int64_t away = (of.first + q) * operand_apart(o) + (begin - q * count) * each;
+    pieces.push_back({row + static_cast<int>(away), q * count + inside(0), q * count + inside(width)});
   }
   return pieces;
 }
 
-/// What will be read of planes as it is now `behind` rdx.
-void PlanePeriodKernel::fetch_planes(const PoolOperand& o, int64_t behind, int first, int count) {
-  for (int q = first; q < first + count; ++q) fetch(rdx + static_cast<int>(behind + q * operand_apart(o)));
+/// What will be read of planes where it is now read from `from` on, which is in the first one.
+void PlanePeriodKernel::fetch_planes(const PoolOperand& o, const Xbyak::RegExp& from, int first, int count) {
+  for (int q = first; q < first + count; ++q) fetch(from + static_cast<int>(q * operand_apart(o)));
 }
 
 /// What a winner is called where the tap won, of windows `behind` the lane's; nothing where that is another plane's.

@@ -4,6 +4,7 @@
 // order of floats, both zeros are the same, and NaN of either sign are above the infinities: from the lowest number on,
 // which is minus infinity.
 #include <algorithm>
+#include <span>
 
 #include "kernels/jit/pool/backward/plane_period_kernel.hpp"
 #include "kernels/jit/pool/walk.hpp"
@@ -17,17 +18,15 @@ using Xbyak::Zmm;
 
 /// Vectors: some taps of each of the rows that are searched at once, the first of which becomes the largest, and their
 /// columns; the best tap and its number, constants; scratch: cells and what is needed for a moment.
-constexpr int kRowsAtOnce = 2, kTapsAtOnce = 3;
+constexpr int kRowsAtOnce = 2, kTapsAtOnce = 3, kMasks = 3;
 Zmm tap_of_row(int64_t row, int64_t tap) { return Zmm(static_cast<int>(row * kTapsAtOnce + tap)); }
 Zmm column_of_row(int64_t row) { return Zmm(static_cast<int>(kRowsAtOnce * kTapsAtOnce + row)); }
-const Zmm kLargest(8), kNumber(9), kSigns(10), kLift(11);
+const Zmm kLargest(8), kNumber(9);
 constexpr int kMoment = 0, kCells = 1, kCellsBehind = 2;
-constexpr int64_t kLeast = -0x8000;
+constexpr int32_t kLeast = -0x8000;
 const Xbyak::Opmask kLowerWords = Xbyak::util::k7;  ///< of each lane, from the start of a call on
 
-Xbyak::Opmask mask_of_row(int64_t row, int64_t tap) {
-  return Xbyak::Opmask(static_cast<int>(1 + row * kTapsAtOnce + tap));
-}
+Xbyak::Opmask mask(int64_t k) { return Xbyak::Opmask(static_cast<int>(1 + k % kMasks)); }
 
 }  // namespace
 
@@ -37,30 +36,26 @@ void PlanePeriodKernel::prepare_words() {
   kmovd(kLowerWords, eax);
 }
 
-/// The winners of windows from rcx on; `shares`: the window above has left what it found in the rows that it has, too.
-void PlanePeriodKernel::search_words(const PeriodPart& rows, int64_t first, int count, bool shares) {
+/// The winners of windows from rcx on.
+void PlanePeriodKernel::search_words(const Step& step, int64_t first, int count) {
+  const PeriodPart& rows = step.search;
   const auto numbers_at = static_cast<int>(aligned(p_.g.dst[2] * 2));
-  const auto place = [&](int64_t row) {
-    mov(rdx, slot(shared_stream(row % shared_)));
-    return rdx + rcx * 2;
-  };
-  vmovdqu16(kSigns, words(0x8000));
-  vmovdqu16(kLift, words(0x8000 - counted_infinity()));
+  const auto place = [&](int64_t row) { return at(shared_stream(row % shared_)) + rcx * 2; };
   int64_t row = rows.first_tap;
-  for (; shares && row < std::min(shared_, rows.end_tap); ++row) {
-    const RegExp at = place(row);
-    vmovdqu16(tap_of_row(0, 0), ptr[at]);
-    vmovdqu16(column_of_row(0), ptr[at + numbers_at]);
+  for (; step.shares && row < std::min(shared_, rows.end_tap); ++row) {
+    const RegExp found = place(row);
+    vmovdqu16(tap_of_row(0, 0), ptr[found]);
+    vmovdqu16(column_of_row(0), ptr[found + numbers_at]);
     compete_words(0, row, row == rows.first_tap);
   }
   while (row < rows.end_tap) {
     const auto together = std::min<int64_t>(kRowsAtOnce, rows.end_tap - row);
-    search_words_along(row, together, first, count);
+    search_words_along({row, together, step.search_beside}, first, count);
     for (int64_t i = 0; i < together; ++i, ++row) {
       if (shared_ > 0 && row >= p_.g.strides[1]) {  // the window below has it, too
-        const RegExp at = place(row);
-        vmovdqu16(ptr[at], tap_of_row(i, 0));
-        vmovdqu16(ptr[at + numbers_at], column_of_row(i));
+        const RegExp found = place(row);
+        vmovdqu16(ptr[found], tap_of_row(i, 0));
+        vmovdqu16(ptr[found + numbers_at], column_of_row(i));
       }
       compete_words(i, row, row == rows.first_tap);
     }
@@ -69,19 +64,33 @@ void PlanePeriodKernel::search_words(const PeriodPart& rows, int64_t first, int 
   vpcmpgtw(k1, kLargest, words(2 * counted_infinity() - 0x8000));
   kortestd(k1, k1);
   jnz(anew, T_NEAR);
+  name_none(count);
   for (int behind = 0; behind < count; behind += lanes()) {
     const Zmm part = tap_of_row(0, behind / lanes());
     widen_numbers(part, behind);
-    keep_winners(vec(part.getIdx()), behind, std::min(lanes(), count - behind));
+    store_winners(vec(part.getIdx()), behind);
   }
   jmp(done, T_NEAR);
   L(anew);
-  for (int behind = 0; behind < count; behind += lanes()) {
-    if (behind > 0) add(r9, static_cast<uint32_t>(lanes() * stride()));
-    search_floats(rows, first, behind, std::min(lanes(), count - behind), true);
-  }
+  emit_seldom([&] {
+    for (int behind = 0; behind < count; behind += lanes()) {
+      if (behind > 0) add(r9, static_cast<uint32_t>(lanes() * stride()));
+      search_floats(rows, first, behind, std::min(lanes(), count - behind), true);
+    }
+  });
   imul(r9, rcx, static_cast<int>(stride()));
   L(done);
+}
+
+/// What is no window, in a vector's part that is stored, has a winner that no tap is called.
+void PlanePeriodKernel::name_none(int count) {
+  std::vector<int32_t> none(kWords, 0);
+  for (int behind = 0; behind < count; behind += lanes()) {
+    const std::vector<bool> of_part = no_windows(behind, std::min(lanes(), count - behind));
+    for (int l = 0; l < lanes(); ++l)
+      if (of_part[static_cast<size_t>(l)]) none[word_of(behind + l)] = -1;
+  }
+  if (std::ranges::count(none, -1) > 0) vpord(kNumber, kNumber, words(none));
 }
 
 /// part = the numbers of the windows from `behind` on, one a lane.
@@ -112,10 +121,10 @@ void PlanePeriodKernel::compete_words(int64_t i, int64_t row, bool first) {
   vpaddw(kNumber | k1, column_of_row(i), moment);
 }
 
-/// The first maximum of each window in `rows` rows of taps, from `row` on, and its column, which counts from 0. Each
-/// step is done for all rows before the next one, since it waits for the one before.
-void PlanePeriodKernel::search_words_along(int64_t row, int64_t rows, int64_t first, int count) {
-  const int64_t taps = p_.g.kernel[2], together = taps <= kTapsAtOnce ? taps : 2;
+/// The first maximum of each window in some rows of taps, and its column, which counts from 0. Each step is done for all
+/// rows before the next one, since it waits for the one before.
+void PlanePeriodKernel::search_words_along(const WordRows& of, int64_t first, int count) {
+  const int64_t taps = p_.g.kernel[2], together = taps <= kTapsAtOnce ? taps : 2, rows = of.rows;
   std::vector<int32_t> starts(kWords, 0);  // the first columns that are cells
   const std::vector<int32_t> first_taps = p_.first_taps(0);
   for (int w = 0; w < count; ++w) {
@@ -123,39 +132,45 @@ void PlanePeriodKernel::search_words_along(int64_t row, int64_t rows, int64_t fi
     if (window < first_taps.size()) starts[word_of(w)] = first_taps[window];
   }
   const bool start = std::ranges::any_of(starts, [](int32_t s) { return s > 0; });
-  for (int64_t i = 0; i < rows && (start || taps == 1); ++i) vmovdqu16(column_of_row(i), words(starts));
+  for (int64_t i = 0; i < rows && (start || taps == 1); ++i) vmovdqu16(column_of_row(i), held_words(starts));
   for (int64_t tap = 0; tap < taps; tap += together) {
     const int64_t end = std::min(tap + together, taps), from = tap == 0 ? 0 : 1;  // the largest stays
-    const auto each = [&](const auto& step) {
-      for (int64_t t = tap; t < end; ++t)
-        for (int64_t i = 0; i < rows; ++i) step(tap_of_row(i, from + t - tap), i, t);
-    };
+    const auto of_tap = [&](int64_t i, int64_t t) { return tap_of_row(i, from + t - tap); };
+    std::vector<Zmm> loaded;
     for (int64_t i = 0; i < rows; ++i)
       for (int64_t t = tap; t < end; ++t) {
-        const Zmm to = tap_of_row(i, from + t - tap);
-        if (tap == 0 && next_window_has(t))
-          valignd(to, tap_of_row(i, from), tap_of_row(i, from), 1);
-        else
-          load_word_tap(to, row + i, t, first);
+        if (tap == 0 && next_window_has(t)) continue;
+        load_word_tap(of_tap(i, t), of.row + i, t, first, of.beside);
+        loaded.push_back(of_tap(i, t));
       }
-    each([&](const Zmm& words, int64_t i, int64_t t) { vpmovw2m(mask_of_row(i, t - tap), words); });
-    each([&](const Zmm& words, int64_t i, int64_t t) { vpsubw(words | mask_of_row(i, t - tap), kSigns, words); });
-    each([&](const Zmm& words, int64_t, int64_t) { vpsubw(words, words, kLift); });
-    for (int64_t t = tap; t < end && planes_ == 1; ++t)
-      exclude_words(from + t - tap, rows, outside_row(t, first, count));
-    const Zmm moment(scratch(kMoment).getIdx());
+    order_words(loaded);
+    for (int64_t t = tap; t < end; ++t)
+      for (int64_t i = 0; i < rows; ++i)
+        if (tap == 0 && next_window_has(t)) valignd(of_tap(i, t), of_tap(i, 0), of_tap(i, 0), 1);
+    for (int64_t t = tap; t < end && (planes_ == 1 || of.beside); ++t)
+      exclude_words(from + t - tap, rows, outside_words(t, first, count));
     for (int64_t t = std::max<int64_t>(tap, 1); t < end; ++t) {
-      const auto next = [&](int64_t i) { return tap_of_row(i, from + t - tap); };
       const bool only = t == 1 && !start;
-      vmovdqu16(moment, words(t));
-      for (int64_t i = 0; i < rows; ++i) vpcmpgtw(mask_of_row(i, 0), next(i), tap_of_row(i, 0));
-      for (int64_t i = 0; i < rows; ++i) vpmaxsw(tap_of_row(i, 0), tap_of_row(i, 0), next(i));
-      for (int64_t i = 0; i < rows; ++i) {
-        const Xbyak::Opmask larger = mask_of_row(i, 0);
-        vmovdqu16(only ? column_of_row(i) | larger | T_z : column_of_row(i) | larger, moment);
-      }
+      const Zmm number(scratch(kMoment).getIdx());
+      vmovdqu16(number, words(t));  // by itself: masked loads of words are slow on some processors
+      for (int64_t i = 0; i < rows; ++i) vpcmpgtw(mask(i), of_tap(i, t), tap_of_row(i, 0));
+      for (int64_t i = 0; i < rows; ++i) vpmaxsw(tap_of_row(i, 0), tap_of_row(i, 0), of_tap(i, t));
+      for (int64_t i = 0; i < rows; ++i)
+        vmovdqu16(only ? column_of_row(i) | mask(i) | T_z : column_of_row(i) | mask(i), number);
     }
   }
+}
+
+/// Elements as they come from memory become integers in the order of floats.
+void PlanePeriodKernel::order_words(const std::vector<Zmm>& elements) {
+  const Zmm signs(held_vector(scratch(kMoment), held_words(0x8000)).getIdx());
+  for (size_t k = 0; k < elements.size(); k += kMasks) {
+    const std::span some = std::span(elements).subspan(k, std::min<size_t>(kMasks, elements.size() - k));
+    for (size_t i = 0; i < some.size(); ++i) vpmovw2m(mask(static_cast<int64_t>(i)), some[i]);
+    for (size_t i = 0; i < some.size(); ++i) vpsubw(some[i] | mask(static_cast<int64_t>(i)), signs, some[i]);
+  }
+  const Held lift = held_words(0x8000 - counted_infinity());
+  for (const Zmm& each : elements) vpsubw(each, each, lift);
 }
 
 /// Whether a tap is what the first one is of the window behind, which lies in the lane behind, also of a plane's last
@@ -166,13 +181,13 @@ bool PlanePeriodKernel::next_window_has(int64_t tap) const {
 
 /// That tap of each window. Two columns come with the first one of them where windows start two cells apart: each lane
 /// of what is loaded has both of a window, so that shifts bring a column of two vectors to one, in turns.
-void PlanePeriodKernel::load_word_tap(const Zmm& to, int64_t row, int64_t tap, int64_t first) {
+void PlanePeriodKernel::load_word_tap(const Zmm& to, int64_t row, int64_t tap, int64_t first, bool beside) {
   const int64_t cell = tap * p_.g.dilations[2] - p_.g.pads_begin[2];
   const Zmm cells(scratch(kCells).getIdx()), behind(scratch(kCellsBehind).getIdx());
   if (stride() == 1)
-    return planes_ > 1 ? load_words_of_planes({to}, row, tap) : load_source_words(to, row, cell, first, tap == 0);
+    return planes_ > 1 ? load_words_of_planes({to}, row, tap, beside) : load_source_words(to, row, cell, first, tap == 0);
   if (tap % 2 == 0 && planes_ > 1) {
-    load_words_of_planes({cells, behind}, row, tap);
+    load_words_of_planes({cells, behind}, row, tap, beside);
   } else if (tap % 2 == 0) {
     load_source_words(cells, row, cell, first, tap == 0);
     load_source_words(behind, row, cell + kWords, first, tap == 0);
@@ -188,14 +203,25 @@ void PlanePeriodKernel::load_word_tap(const Zmm& to, int64_t row, int64_t tap, i
 
 /// Those of the windows' taps become the lowest number, in all rows that are searched at once.
 void PlanePeriodKernel::exclude_words(int64_t tap, int64_t rows, const std::vector<bool>& outside) {
-  uint32_t mask = 0;
-  for (size_t w = 0; w < outside.size(); ++w) mask |= (outside[w] ? 1u : 0u) << word_of(static_cast<int>(w));
-  if (mask == 0) return;
-  const Zmm moment(scratch(kMoment).getIdx());
-  vmovdqu16(moment, words(kLeast));
-  mov(eax, mask);
-  kmovd(k1, eax);
-  for (int64_t i = 0; i < rows; ++i) vmovdqu16(tap_of_row(i, tap) | k1, moment);
+  if (std::ranges::count(outside, true) == 0) return;
+  constexpr int32_t kMost = 0x7fff;
+  std::vector<int32_t> most(kWords, kMost);
+  for (size_t w = 0; w < outside.size(); ++w)
+    if (outside[w]) most[word_of(static_cast<int>(w))] = kLeast;
+  const auto bound = words(most);
+  for (int64_t i = 0; i < rows; ++i) vpminsw(tap_of_row(i, tap), tap_of_row(i, tap), bound);
+}
+
+/// Of each window: whether its tap is no cell, which does not matter where there is no window.
+std::vector<bool> PlanePeriodKernel::outside_words(int64_t tap, int64_t first, int count) const {
+  if (planes_ == 1) return outside_row(tap, first, count);
+  const std::vector<bool> plane = outside_row(tap, 0, p_.g.dst[2]);
+  std::vector<bool> outside;
+  for (size_t w = 0; w < kWords; ++w) {
+    const size_t window = w % static_cast<size_t>(words_of_plane());
+    outside.push_back(window < plane.size() && plane[window]);
+  }
+  return outside;
 }
 
 /// A vector from the cell on that lies `cell` cells behind the first window's period; zeros outside the row.
@@ -204,10 +230,9 @@ void PlanePeriodKernel::load_source_words(const Zmm& to, int64_t row, int64_t ce
   const auto part = [&](int64_t place) { return static_cast<int>(std::clamp<int64_t>(place - begin, 0, kWords)); };
   const int from = part(0), end = part(p_.g.src[2]);
   if (from >= end) return vpxord(to, to, to);
-  mov(rdx, slot(0));
-  const RegExp at = rdx + static_cast<int>(source_row(row)) + r9 * 2 + static_cast<int>(cell * 2);
-  if (ahead) fetch(at);
-  load_words(to, at, from, end);
+  const RegExp cells = at(0) + static_cast<int>(source_row(row)) + r9 * 2 + static_cast<int>(cell * 2);
+  if (ahead) fetch(cells);
+  load_words(to, cells, from, end);
 }
 
 }  // namespace partita::jit
