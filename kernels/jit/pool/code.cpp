@@ -331,11 +331,11 @@ void PoolCode::merge_lanes(const Xmm& to, const Xmm& from, int number, bool alon
     if (vector == number) here = static_cast<uint8_t>(here | 1u << l % 8);
   }
   const Xmm index = scratch(0);
-  vmovups(index, pattern(places));
   if (wide()) {
-    const Zmm dst(to.getIdx()), order(index.getIdx()), other(from.getIdx());
+    const Zmm dst(to.getIdx()), order(held_vector(index, held(places)).getIdx()), other(from.getIdx());
     return number == 0 ? vpermps(dst, order, other) : vpermt2ps(dst, order, other);
   }
+  vmovups(index, pattern(places));
   const Ymm order(index.getIdx()), other(from.getIdx());
   vpermps(number == 0 ? Ymm(to.getIdx()) : other, order, other);
   if (number > 0) vblendps(to, to, from, here);

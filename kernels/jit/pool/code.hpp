@@ -97,14 +97,25 @@ class PoolCode : protected Emitter {
   using LoadTap = std::function<void(int64_t row, int64_t tap)>;
   /// What a tap is called in each lane.
   using TapNames = std::function<std::vector<int32_t>(int64_t row, int64_t tap)>;
+  /// Sets what the first taps of a row compete with.
+  using StartRow = std::function<void(int64_t row, const Xbyak::Xmm& best, const Xbyak::Xmm& named)>;
+  /// AVX-512, f32, tap_numbers: rows that windows above and below have, too. Of rows below `found` a window above has
+  /// left what it found; of those from `kept` on this one leaves it, at place(row, part): the largest, their columns,
+  /// and what says whether there was NaN.
+  struct SharedRows {
+    int64_t found, kept;
+    std::function<Xbyak::RegExp(int64_t row, int part)> place;
+  };
+  static constexpr int kSharedParts = 3;
   /// winner = the name of the first maximum, NaN counts as one; vec(kBest) = the maximum. `load_tap` brings a tap to
-  /// vec(kTap). `start`, if any, sets both to what the first taps compete with. All may be called twice, unless
-  /// it is known that a tap probably `has_nan`. Uses all scratch and k1 to k4.
-  void find_maximum(const Xbyak::Xmm& winner, const Taps& taps, const std::function<void()>& start,
-                    const LoadTap& load_tap, const TapNames& names, bool has_nan = false);
-  /// The same where taps outside the source are the lowest: `first` has the name of each lane's first tap inside.
-  void find_maximum_from(const Xbyak::Xmm& winner, const Taps& taps, const std::vector<int32_t>& first,
-                         const LoadTap& load_tap, const TapNames& names, bool has_nan = false);
+  /// vec(kTap). All may be called twice, unless it is known that a tap probably `has_nan`. Uses all scratch and k1 to
+  /// k4.
+  void find_maximum(const Xbyak::Xmm& winner, const Taps& taps, const StartRow& start, const LoadTap& load_tap,
+                    const TapNames& names, bool has_nan = false, const SharedRows* shared = nullptr);
+  /// The same where taps outside the source are the lowest: `columns` has each lane's first tap inside of a row.
+  void find_maximum_from(const Xbyak::Xmm& winner, const Taps& taps, const std::vector<int64_t>& columns,
+                         const LoadTap& load_tap, const TapNames& names, bool has_nan = false,
+                         const SharedRows* shared = nullptr);
   /// row * kernel + tap
   TapNames tap_numbers() const {
     return [this](int64_t row, int64_t tap) { return everywhere(row * p_.g.kernel[2] + tap); };
@@ -125,7 +136,7 @@ class PoolCode : protected Emitter {
   /// find_maximum for neighbours along x, from window `first` on; load_row_tap brings their taps. Where all of them are
   /// `inside_row` (all that their taps read, and what is loaded with it), any other such vector may be meant.
   void find_row_maximum(const Xbyak::Xmm& winner, const Taps& rows, int64_t first, const LoadTap& load_tap,
-                        const TapNames& names, bool has_nan = false);
+                        const TapNames& names, bool has_nan = false, const SharedRows* shared = nullptr);
   /// Of the source row that starts `displacement` bytes behind where the stream is; r9 is the first window times the
   /// stride. `ahead`: fetches what follows. Taps of a row come in ascending order, from 0 on. Uses row_tap_registers()
   /// from search_registers() + 1 on.
@@ -215,8 +226,8 @@ class PoolCode : protected Emitter {
   /// What a search takes the taps for: numbers, or numbers and NaN.
   enum class Taken : uint8_t { numbers, any };
   bool adds_taps() const { return p_.in[0].dtype == Dtype::f32; }
-  void search(const Xbyak::Xmm& winner, const Taps& taps, bool started, Taken taken, const LoadTap& load_tap,
-              const TapNames& names);
+  void search(const Xbyak::Xmm& winner, const Taps& taps, const StartRow& start, Taken taken, const LoadTap& load_tap,
+              const TapNames& names, const SharedRows* shared);
   void compete(const Xbyak::Xmm& best, const Xbyak::Xmm& winner, const Xbyak::Xmm& value, const Xbyak::Operand& number,
                Taken taken);
 

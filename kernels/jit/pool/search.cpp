@@ -26,11 +26,10 @@ constexpr std::array<int, 2> kSums = {2, 3};  // scratch
 }  // namespace
 
 /// AVX-512: as if there were no NaN, which takes fewer instructions, and where there was one, anew.
-void PoolCode::find_maximum(const Xmm& winner, const Taps& taps, const std::function<void()>& start,
-                            const LoadTap& load_tap, const TapNames& names, bool has_nan) {
+void PoolCode::find_maximum(const Xmm& winner, const Taps& taps, const StartRow& start, const LoadTap& load_tap,
+                            const TapNames& names, bool has_nan, const SharedRows* shared) {
   const auto search_for = [&](Taken taken) {
-    if (start) start();
-    search(winner, taps, static_cast<bool>(start), taken, load_tap, names);
+    search(winner, taps, start, taken, load_tap, names, taken == Taken::numbers ? shared : nullptr);
   };
   if (!wide() || has_nan) return search_for(Taken::any);
   Xbyak::Label done;
@@ -53,19 +52,39 @@ void PoolCode::find_maximum(const Xmm& winner, const Taps& taps, const std::func
 }
 
 /// Each step waits for the one before it, so rows are searched by themselves and then compete with each other.
-void PoolCode::search(const Xmm& winner, const Taps& taps, bool started, Taken taken, const LoadTap& load_tap,
-                      const TapNames& names) {
+void PoolCode::search(const Xmm& winner, const Taps& taps, const StartRow& start, Taken taken, const LoadTap& load_tap,
+                      const TapNames& names, const SharedRows* shared) {
   size_t turn = 0;
+  // Of numbers: what has been added up to one of the sums so far.
+  const auto add = [&](const Xbyak::Operand& taps_or_sum) {
+    const Xmm sum = scratch(kSums[turn % kSums.size()]);
+    turn++ < kSums.size() ? vmovups(sum, taps_or_sum) : vaddps(sum, sum, taps_or_sum);
+  };
+  const auto before = [&](int64_t row) { return held_vector(scratch(0), held(everywhere(row * p_.g.kernel[2]))); };
   for (int64_t row = taps.first_row; row < taps.end_row; ++row) {
     const bool apart = wide() && row > taps.first_row;
     const Xmm best = vec(apart ? kRowBest : kBest), named = apart ? vec(kRowWinner) : winner;
-    bool first = row == taps.first_row ? !started : apart;
-    for (int64_t tap = taps.first; tap < taps.end; ++tap) {
+    const bool is_found = shared != nullptr && row < shared->found, is_kept = shared != nullptr && row >= shared->kept;
+    bool first = row == taps.first_row || apart;
+    if (start && !is_found && (row == taps.first_row || is_kept)) {
+      start(row, best, named);
+      first = false;
+    }
+    if (is_found) {
+      const auto columns = ptr[shared->place(row, 1)];
+      vmovups(best, ptr[shared->place(row, 0)]);
+      row == 0 ? vmovups(named, columns) : vpaddd(named, before(row), columns);
+      add(ptr[shared->place(row, 2)]);
+    }
+    const Xmm row_sum = scratch(1);
+    for (int64_t tap = taps.first; tap < taps.end && !is_found; ++tap) {
       const auto number = held(names(row, tap));
       load_tap(row, tap);
       if (taken == Taken::numbers && adds_taps()) {
-        const Xmm sum = scratch(kSums[turn % kSums.size()]);
-        turn++ < kSums.size() ? vmovaps(sum, vec(kTap)) : vaddps(sum, sum, vec(kTap));
+        if (!is_kept)
+          add(vec(kTap));
+        else
+          tap == taps.first ? vmovaps(row_sum, vec(kTap)) : vaddps(row_sum, row_sum, vec(kTap));
       } else if (taken == Taken::numbers) {
         const Xbyak::Opmask numbers = kNumbers[turn++ % kNumbers.size()], still = numbers;
         vcmpps(numbers | still, vec(kTap), vec(kTap), kOrdered);
@@ -78,31 +97,38 @@ void PoolCode::search(const Xmm& winner, const Taps& taps, bool started, Taken t
       }
       first = false;
     }
+    if (is_kept && !is_found) {
+      add(row_sum);
+      vmovups(ptr[shared->place(row, 2)], row_sum);
+      vmovups(ptr[shared->place(row, 0)], best);
+      vpsubd(row_sum, named, before(row));
+      vmovups(ptr[shared->place(row, 1)], row_sum);
+    }
     if (apart) compete(vec(kBest), winner, best, named, taken);
   }
 }
 
 /// Cells outside the row never win.
 void PoolCode::find_row_maximum(const Xmm& winner, const Taps& rows, int64_t first, const LoadTap& load_tap,
-                                const TapNames& names, bool has_nan) {
+                                const TapNames& names, bool has_nan, const SharedRows* shared) {
   const PoolGeometry& g = p_.g;
   const Taps taps{rows.first_row, rows.end_row, 0, g.kernel[2]};
-  if (inside_row(first, lanes())) return find_maximum(winner, taps, nullptr, load_tap, names, has_nan);
-  std::vector<int32_t> numbers;
-  for (int64_t w = first; w < first + lanes(); ++w) {
-    const int64_t tap = w < g.dst[2] ? g.taps(2, w).begin : 0;
-    numbers.push_back(names(rows.first_row, tap)[static_cast<size_t>(w - first)]);
-  }
-  find_maximum_from(winner, taps, numbers, load_tap, names, has_nan);
+  if (inside_row(first, lanes())) return find_maximum(winner, taps, nullptr, load_tap, names, has_nan, shared);
+  std::vector<int64_t> columns;
+  for (int64_t w = first; w < first + lanes(); ++w) columns.push_back(w < g.dst[2] ? g.taps(2, w).begin : 0);
+  find_maximum_from(winner, taps, columns, load_tap, names, has_nan, shared);
 }
 
-void PoolCode::find_maximum_from(const Xmm& winner, const Taps& taps, const std::vector<int32_t>& first,
-                                 const LoadTap& load_tap, const TapNames& names, bool has_nan) {
-  const auto start = [&] {
-    vmovups(winner, pattern(first));
-    broadcast_bits(vec(kBest), std::bit_cast<int32_t>(kLowest));
+void PoolCode::find_maximum_from(const Xmm& winner, const Taps& taps, const std::vector<int64_t>& columns,
+                                 const LoadTap& load_tap, const TapNames& names, bool has_nan,
+                                 const SharedRows* shared) {
+  const auto start = [&](int64_t row, const Xmm& best, const Xmm& named) {
+    std::vector<int32_t> first;
+    for (size_t l = 0; l < columns.size(); ++l) first.push_back(names(row, columns[l])[l]);
+    vmovups(named, pattern(first));
+    broadcast_bits(best, std::bit_cast<int32_t>(kLowest));
   };
-  find_maximum(winner, taps, start, load_tap, names, has_nan);
+  find_maximum(winner, taps, start, load_tap, names, has_nan, shared);
 }
 
 /// Of zeros with either sign the first one stays.

@@ -68,7 +68,8 @@ PlanePeriodPool::PlanePeriodPool(const Problem& problem, const Target& target, c
       margin_(PlanePeriodKernel::windows_before(p_, target.isa) * 4),
       row_bytes_(aligned(PlanePeriodKernel::windows_of_row(p_, target.isa) * 8)),
       shared_rows_(PlanePeriodKernel::shared_rows(p_, target.isa)),
-      kept_(threads_, (PlanePeriodKernel::kept_rows(p_) + shared_rows_) * row_bytes_),
+      shared_row_bytes_(PlanePeriodKernel::shared_row_bytes(p_, target.isa)),
+      kept_(threads_, PlanePeriodKernel::kept_rows(p_) * row_bytes_ + shared_rows_ * shared_row_bytes_),
       side_by_side_(side_by_side(p_, problem, target)) {
   for (const PoolOperand& o : p_.in) in_apart_.push_back(o.planes_apart(p_.g));
   for (const PoolOperand& o : p_.out) out_apart_.push_back(o.planes_apart(p_.g));
@@ -154,7 +155,7 @@ void PlanePeriodPool::run(const RunArgs& args, const PlanePeriodKernel& kernel, 
   for (size_t o = 0; o < p_.out.size(); ++o) addresses[count++] = work.staged.place(o, result_of(o));
   const int64_t rows = PlanePeriodKernel::kept_rows(p_);
   for (int64_t row = 0; row < rows; ++row) addresses[count++] = work.kept + row * row_bytes_ + margin_;
-  for (int64_t row = 0; row < shared_rows_; ++row) addresses[count++] = work.kept + (rows + row) * row_bytes_;
+  for (int64_t row = 0; row < shared_rows_; ++row) addresses[count++] = work.kept + rows * row_bytes_ + row * shared_row_bytes_;
   for (size_t o = 0; work.staged.any() && o < p_.out.size(); ++o)
     for (const void* stream : PlanePeriodKernel::line_streams(work.staged.lines(o))) addresses[count++] = stream;
   kernel({addresses.data(), work.counts.data()});

@@ -56,7 +56,7 @@ class PlanePeriodPool {
   PoolPlan p_;
   int threads_;
   int64_t margin_, row_bytes_;  // of a row of windows: bytes before the first one, and all
-  int64_t shared_rows_;
+  int64_t shared_rows_, shared_row_bytes_;
   ThreadScratch kept_;
   bool is_staged_ = false;  // results are put together in scratch memory, from where whole lines leave
   StagedPlanes staged_;     // behind kept_

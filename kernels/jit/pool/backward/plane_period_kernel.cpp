@@ -44,7 +44,13 @@ bool PlanePeriodKernel::searches_words(const PoolPlan& p, Isa isa) {
 }
 
 int64_t PlanePeriodKernel::shared_rows(const PoolPlan& p, Isa isa) {
-  return searches_words(p, isa) && p.g.dilations[1] == 1 ? std::max<int64_t>(0, p.g.kernel[1] - p.g.strides[1]) : 0;
+  const bool in_floats = isa == Isa::avx512 && p.indices < 0 && p.in[0].dtype == Dtype::f32;
+  if (!(in_floats || searches_words(p, isa)) || p.g.dilations[1] != 1) return 0;
+  return std::max<int64_t>(0, p.g.kernel[1] - p.g.strides[1]);
+}
+
+int64_t PlanePeriodKernel::shared_row_bytes(const PoolPlan& p, Isa isa) {
+  return windows_of_row(p, isa) * 4 * kSharedParts;
 }
 
 int64_t PlanePeriodKernel::windows_before(const PoolPlan& p, Isa isa) { return rounded_up(p.reach(2), lanes_of(isa)); }
@@ -151,7 +157,7 @@ int64_t PlanePeriodKernel::lines_sent(const PoolOperand& o, int64_t lines) const
 PlanePeriodKernel::Step PlanePeriodKernel::step_of(int64_t i) const {
   Step step;
   if (i < periods_of(p_, 1)) step.search = period_part(p_, 1, i);
-  step.search_beside = planes_ > 1 && in_words_ && step.search.window() && reads_beside(step.search, i);
+  step.search_beside = planes_ > 1 && step.search.window() && reads_beside(step.search, i);
   if (i > 0) step.cells = period_part(p_, 1, i - 1);
   step.shares = i > 0;
   return step;
@@ -162,10 +168,10 @@ bool PlanePeriodKernel::reads_beside(const PeriodPart& rows, int64_t window) con
   const PoolGeometry& g = p_.g;
   const PoolOperand& source = p_.in[0];
   const int64_t start = window * g.strides[1] * source.y;  // from the plane's first row to where the stream is
-  const int64_t plane = (g.src[1] - 1) * source.y + g.src[2] * 2, each = kWords * stride() / planes_ * 2;
-  const int64_t last_tap = (g.kernel[2] - 1) * g.dilations[2];
-  const int64_t first = start + source_row(rows.first_tap) - g.pads_begin[2] * 2;
-  const int64_t end = start + source_row(rows.end_tap - 1) + (last_tap - g.pads_begin[2]) * 2 + each;
+  const int64_t plane = (g.src[1] - 1) * source.y + g.src[2] * source.x;
+  const int64_t last_tap = (g.kernel[2] - 1) * g.dilations[2], each = windows_together() * stride() / planes_;
+  const int64_t first = start + source_row(rows.first_tap) - g.pads_begin[2] * source.x;
+  const int64_t end = start + source_row(rows.end_tap - 1) + (last_tap - g.pads_begin[2] + each) * source.x;
   return source.y > 0 && first >= 0 && end <= plane;
 }
 
@@ -221,7 +227,6 @@ void PlanePeriodKernel::emit_step(Body& front, Body& back, const Step& step) {
 /// Windows from rcx on, which is `first` unless all of them are inside: a vector, or two of those that are searched as
 /// words.
 void PlanePeriodKernel::search_group(Body& front, const Step& step, int64_t first) {
-  const PeriodPart& rows = step.search;
   const int64_t most = windows_together(), count = planes_ > 1 ? most : std::min(most, p_.g.dst[2] - first);
   const Xmm winner = vec(search_registers());
   if (in_words_) {
@@ -230,21 +235,27 @@ void PlanePeriodKernel::search_group(Body& front, const Step& step, int64_t firs
     load_winners(winner, static_cast<int>(count));
     keep_winners(winner, 0, static_cast<int>(count));
   } else {
-    search_floats(rows, first, 0, static_cast<int>(count), false);
+    search_floats(step, first, 0, static_cast<int>(count), false);
   }
   for (int behind = 0; behind < count; behind += lanes())
     keep_gradients(front, behind, std::min(lanes(), static_cast<int>(count) - behind));
 }
 
 /// The windows `behind` those at rcx.
-void PlanePeriodKernel::search_floats(const PeriodPart& rows, int64_t first, int behind, int count, bool has_nan) {
-  if (planes_ > 1) return search_planes(rows, behind, has_nan);
+void PlanePeriodKernel::search_floats(const Step& step, int64_t first, int behind, int count, bool has_nan) {
+  const PeriodPart& rows = step.search;
+  const SharedRows of_windows{step.shares ? shared_ : 0, p_.g.strides[1], [&](int64_t row, int part) {
+                                return at(shared_stream(row % shared_)) + rcx * 4 +
+                                       static_cast<int>(behind * 4 + part * windows_of_row(p_, isa()) * 4);
+                              }};
+  const SharedRows* const shared = shared_ > 0 && !has_nan ? &of_windows : nullptr;
+  if (planes_ > 1) return search_planes(step, behind, has_nan, shared);
   const Xmm winner = vec(search_registers());
   const auto load = [&](int64_t row, int64_t tap) {
     load_row_tap(0, source_row(row), tap, first + behind, !has_nan && new_tap(row, tap));
   };
   find_row_maximum(winner, {rows.first_tap, rows.end_tap, 0, p_.g.kernel[2]}, first + behind, load, tap_numbers(),
-                   has_nan);
+                   has_nan, shared);
   keep_winners(winner, behind, count);
 }
 

@@ -45,9 +45,10 @@ class PlanePeriodKernel : private PoolCode {
   static size_t streams_of(const PoolPlan& plan, Isa isa);
   /// Of windows whose cells are not stored yet, and of those that are searched.
   static int64_t kept_rows(const PoolPlan& plan) { return plan.reach(1) + 1; }
-  /// Where elements of 16 bits are searched as words: source rows of a window that the next one below has, too. What is
-  /// found along x in such a row is kept, from the first window on.
+  /// AVX-512, f32 and elements of 16 bits that are searched as words: source rows of a window that the next one below
+  /// has, too. What is found along x in such a row is kept, from the first window on.
   static int64_t shared_rows(const PoolPlan& plan, Isa isa);
+  static int64_t shared_row_bytes(const PoolPlan& plan, Isa isa);
   /// Windows that a row keeps before the first one, and all of them; multiples of a vector.
   static int64_t windows_before(const PoolPlan& plan, Isa isa);
   static int64_t windows_of_row(const PoolPlan& plan, Isa isa);
@@ -78,9 +79,9 @@ class PlanePeriodKernel : private PoolCode {
   void rotate(size_t first, int64_t count, int64_t by);
   void emit_step(Body& front, Body& back, const Step& step);
   void search_group(Body& front, const Step& step, int64_t first);
-  void search_floats(const PeriodPart& rows, int64_t first, int behind, int count, bool has_nan);
-  void search_planes(const PeriodPart& rows, int behind, bool has_nan);
-  void load_tap_of_planes(int64_t row, int64_t tap, int behind, bool ahead);
+  void search_floats(const Step& step, int64_t first, int behind, int count, bool has_nan);
+  void search_planes(const Step& step, int behind, bool has_nan, const SharedRows* shared);
+  void load_tap_of_planes(int64_t row, int64_t tap, int behind, bool ahead, bool beside);
   void load_gradients_of_planes(const Xbyak::Xmm& to, const PoolOperand& o, const Xbyak::Reg64& windows, int behind);
   /// Of `count` planes from `first` on, as many of a vector's lanes each.
   struct PlaneLanes {
@@ -90,7 +91,8 @@ class PlanePeriodKernel : private PoolCode {
                                const PlaneLanes& of) const;
   void fetch_planes(const PoolOperand& o, const Xbyak::RegExp& from, int first, int count);
   void load_words_of_planes(const std::vector<Xbyak::Xmm>& to, int64_t row, int64_t tap, bool beside);
-  void load_whole_parts(const Xbyak::Zmm& to, const Xbyak::RegExp& from, int first, int planes);
+  void load_beside(const std::vector<Xbyak::Xmm>& to, const Xbyak::RegExp& from, int first, int planes);
+  std::vector<bool> outside_planes(int64_t tap, int each, int lanes) const;
   int32_t lowest_bits() const;
   /// Bytes from plane to plane.
   int64_t operand_apart(const PoolOperand& o) const { return planes_ == 1 ? 0 : *o.planes_apart(p_.g); }
@@ -113,7 +115,6 @@ class PlanePeriodKernel : private PoolCode {
   void compete_words(int64_t i, int64_t row, bool first);
   void order_words(const std::vector<Xbyak::Zmm>& elements);
   void exclude_words(int64_t tap, int64_t rows, const std::vector<bool>& outside);
-  std::vector<bool> outside_words(int64_t tap, int64_t first, int count) const;
   bool next_window_has(int64_t tap) const;
   void load_word_tap(const Xbyak::Zmm& to, int64_t row, int64_t tap, int64_t first, bool beside);
   void load_source_words(const Xbyak::Zmm& words, int64_t row, int64_t cell, int64_t first, bool ahead);

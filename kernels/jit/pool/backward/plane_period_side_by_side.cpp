@@ -40,36 +40,46 @@ int PlanePeriodKernel::side_by_side(const PoolPlan& p, Isa isa) {
 }
 
 /// The first maxima of the vector's windows; what find_row_maximum does for those of one plane.
-void PlanePeriodKernel::search_planes(const PeriodPart& rows, int behind, bool has_nan) {
+void PlanePeriodKernel::search_planes(const Step& step, int behind, bool has_nan, const SharedRows* shared) {
+  const PeriodPart& rows = step.search;
+  const bool beside = step.search_beside && !in_words_;
   const Xmm winner = vec(search_registers());
-  std::vector<int32_t> first;
+  std::vector<int64_t> columns;
   for (int l = 0; l < lanes(); ++l) {
-    const int64_t window = l % lanes_of_plane(), tap = window < p_.g.dst[2] ? p_.g.taps(2, window).begin : 0;
-    first.push_back(static_cast<int32_t>(rows.first_tap * p_.g.kernel[2] + tap));
+    const int64_t window = l % lanes_of_plane();
+    columns.push_back(window < p_.g.dst[2] ? p_.g.taps(2, window).begin : 0);
   }
   const auto load = [&](int64_t row, int64_t tap) {
-    load_tap_of_planes(row, tap, behind, !has_nan && new_tap(row, tap));
+    load_tap_of_planes(row, tap, behind, !has_nan && new_tap(row, tap), beside);
   };
-  find_maximum_from(winner, {rows.first_tap, rows.end_tap, 0, p_.g.kernel[2]}, first, load, tap_numbers(), has_nan);
+  const Taps taps{rows.first_tap, rows.end_tap, 0, p_.g.kernel[2]};
+  find_maximum_from(winner, taps, columns, load, tap_numbers(), has_nan, shared);
   keep_winners(winner, behind, lanes());
 }
 
 /// With a stride of 2 one vector has the cells of half of the planes, or half of those of one, and a second one the
-/// others. Cells outside the row are the lowest.
-void PlanePeriodKernel::load_tap_of_planes(int64_t row, int64_t tap, int behind, bool ahead) {
+/// others. Cells outside the row are the lowest; `beside`: where there is a window.
+void PlanePeriodKernel::load_tap_of_planes(int64_t row, int64_t tap, int behind, bool ahead, bool beside) {
   const PoolGeometry& g = p_.g;
   const PoolOperand& source = p_.in[0];
   const int64_t cell = tap * g.dilations[2] - g.pads_begin[2];
   const int planes = planes_of_vector(), first = behind / lanes_of_plane();
   const Xbyak::RegExp cells_at = at(0) + static_cast<int>(source_row(row));
   const auto load = [&](const std::vector<Xmm>& to, int64_t from, int count) {
+    if (beside) return load_beside(to, cells_at + static_cast<int>(from * source.x), first, count);
     for (const Xmm& v : to) vmovups(v, held(everywhere(lowest_bits())));
     load_pieces(to, source.dtype, pieces_of(source, cells_at, from, g.src[2], {first, count, lanes()}),
                 static_cast<int>(count * operand_apart(source)));
   };
   const bool is_second = stride() == 2 && g.dilations[2] == 1 && tap % 2 == 1;  // one cell behind the first one
   if (ahead && !is_second) fetch_planes(source, cells_at + static_cast<int>(cell * source.x), first, planes);
-  if (stride() == 1) return load({vec(kTap)}, cell, planes);
+  const auto exclude = [&] {
+    if (beside) set_lanes(vec(kTap), outside_planes(tap, lanes_of_plane(), lanes()), lowest_bits());
+  };
+  if (stride() == 1) {
+    load({vec(kTap)}, cell, planes);
+    return exclude();
+  }
   const Xmm cells = vec(search_registers() + 1), others = vec(search_registers() + 2);
   if (!is_second && planes > 1) {
     load({cells, others}, cell, planes / 2);
@@ -80,6 +90,7 @@ void PlanePeriodKernel::load_tap_of_planes(int64_t row, int64_t tap, int behind,
   const auto place = [&](int l) { return 2 * l + (is_second ? 1 : 0); };
   merge_lanes(vec(kTap), cells, 0, false, place);
   merge_lanes(vec(kTap), others, 1, false, place);
+  exclude();
 }
 
 /// One vector of the taps of all planes, or two with the cells of half of the planes each. Elements outside the row are
@@ -88,28 +99,39 @@ void PlanePeriodKernel::load_words_of_planes(const std::vector<Xmm>& to, int64_t
   const PoolOperand& source = p_.in[0];
   const int64_t cell = tap * p_.g.dilations[2] - p_.g.pads_begin[2];
   const int planes = planes_ / static_cast<int>(to.size());
-  const Xbyak::RegExp cells_at = at(0) + static_cast<int>(source_row(row)), from = cells_at + static_cast<int>(cell * source.x);
+  const Xbyak::RegExp cells_at = at(0) + static_cast<int>(source_row(row));
+  const Xbyak::RegExp from = cells_at + static_cast<int>(cell * source.x);
   if (tap == 0) fetch_planes(source, from, 0, planes_);
-  if (beside) {
-    for (size_t v = 0; v < to.size(); ++v)
-      load_whole_parts(Zmm(to[v].getIdx()), from, static_cast<int>(v) * planes, planes);
-    return;
-  }
+  if (beside) return load_beside(to, from, 0, planes);
   for (const Xmm& v : to) vmovdqu16(v, words(lowest_bits()));
   load_halves_pieces(to, pieces_of(source, cells_at, cell, p_.g.src[2], {0, planes, kWords}),
                      static_cast<int>(planes * operand_apart(source)));
 }
 
-/// Parts of a vector, which lie in the planes as `from` does in the first one.
-void PlanePeriodKernel::load_whole_parts(const Zmm& to, const Xbyak::RegExp& from, int first, int planes) {
-  const auto part = [&](int q) { return ptr[from + static_cast<int>((first + q) * operand_apart(p_.in[0]))]; };
-  switch (planes) {
-    case 1: return vmovdqu16(to, part(0));
-    case 2: vmovups(Ymm(to.getIdx()), part(0)); return vinserti64x4(to, to, part(1), 1);
-    default:
-      vmovups(Xmm(to.getIdx()), part(0));
-      for (int q = 1; q < planes; ++q) vinserti32x4(to, to, part(q), static_cast<uint8_t>(q));
+/// Vectors that have parts of `planes` planes each, from plane `first` on, in which they lie as `from` does in plane 0.
+void PlanePeriodKernel::load_beside(const std::vector<Xmm>& to, const Xbyak::RegExp& from, int first, int planes) {
+  for (const Xmm& v : to) {
+    const Zmm all(v.getIdx());
+    const auto part = [&](int q) { return ptr[from + static_cast<int>((first + q) * operand_apart(p_.in[0]))]; };
+    if (planes <= 2)
+      planes == 1 ? vmovups(all, part(0)) : vmovups(Ymm(all.getIdx()), part(0));
+    else
+      vmovups(Xmm(all.getIdx()), part(0));
+    for (int q = 1; q < planes; ++q)
+      planes == 2 ? vinserti64x4(all, all, part(q), 1) : vinserti32x4(all, all, part(q), static_cast<uint8_t>(q));
+    first += planes;
   }
+}
+
+/// Of each of `lanes` lanes, `each` of a plane: whether a window is there, whose tap is no cell.
+std::vector<bool> PlanePeriodKernel::outside_planes(int64_t tap, int each, int lanes) const {
+  const std::vector<bool> plane = outside_row(tap, 0, p_.g.dst[2]);
+  std::vector<bool> outside;
+  for (int l = 0; l < lanes; ++l) {
+    const auto window = static_cast<size_t>(l % each);
+    outside.push_back(window < plane.size() && plane[window]);
+  }
+  return outside;
 }
 
 /// Of the windows `behind` the first one; zeros where there are none.

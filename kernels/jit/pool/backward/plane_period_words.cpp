@@ -75,7 +75,7 @@ void PlanePeriodKernel::search_words(const Step& step, int64_t first, int count)
   emit_seldom([&] {
     for (int behind = 0; behind < count; behind += lanes()) {
       if (behind > 0) add(r9, static_cast<uint32_t>(lanes() * stride()));
-      search_floats(rows, first, behind, std::min(lanes(), count - behind), true);
+      search_floats(step, first, behind, std::min(lanes(), count - behind), true);
     }
   });
   imul(r9, rcx, static_cast<int>(stride()));
@@ -148,7 +148,8 @@ void PlanePeriodKernel::search_words_along(const WordRows& of, int64_t first, in
       for (int64_t i = 0; i < rows; ++i)
         if (tap == 0 && next_window_has(t)) valignd(of_tap(i, t), of_tap(i, 0), of_tap(i, 0), 1);
     for (int64_t t = tap; t < end && (planes_ == 1 || of.beside); ++t)
-      exclude_words(from + t - tap, rows, outside_words(t, first, count));
+      exclude_words(from + t - tap, rows,
+                    planes_ > 1 ? outside_planes(t, words_of_plane(), kWords) : outside_row(t, first, count));
     for (int64_t t = std::max<int64_t>(tap, 1); t < end; ++t) {
       const bool only = t == 1 && !start;
       const Zmm number(scratch(kMoment).getIdx());
@@ -210,18 +211,6 @@ void PlanePeriodKernel::exclude_words(int64_t tap, int64_t rows, const std::vect
     if (outside[w]) most[word_of(static_cast<int>(w))] = kLeast;
   const auto bound = words(most);
   for (int64_t i = 0; i < rows; ++i) vpminsw(tap_of_row(i, tap), tap_of_row(i, tap), bound);
-}
-
-/// Of each window: whether its tap is no cell, which does not matter where there is no window.
-std::vector<bool> PlanePeriodKernel::outside_words(int64_t tap, int64_t first, int count) const {
-  if (planes_ == 1) return outside_row(tap, first, count);
-  const std::vector<bool> plane = outside_row(tap, 0, p_.g.dst[2]);
-  std::vector<bool> outside;
-  for (size_t w = 0; w < kWords; ++w) {
-    const size_t window = w % static_cast<size_t>(words_of_plane());
-    outside.push_back(window < plane.size() && plane[window]);
-  }
-  return outside;
 }
 
 /// A vector from the cell on that lies `cell` cells behind the first window's period; zeros outside the row.
