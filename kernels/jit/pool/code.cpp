@@ -156,7 +156,7 @@ PoolCode::Held PoolCode::held(const std::vector<int32_t>& numbers) {
 
 Xmm PoolCode::held_vector(const Xmm& moment, const Held& numbers) {
   const Xbyak::Operand& at = numbers;
-  if (!at.isMEM()) return vec(at.getIdx());
+  if (!numbers.in_memory()) return vec(at.getIdx());
   vmovups(moment, at);
   return moment;
 }

@@ -133,6 +133,8 @@ class PoolCode : protected Emitter {
   /// find_winners for two such vectors, as if there were no NaN; Zmm(kBest) = the maxima, counted from zero. The zero
   /// flag tells that there was none.
   void search_halves(int winners, const Taps& taps, const PlaceTap& place);
+  /// The same with the winners left as words.
+  void search_words(const Xbyak::Zmm& winner, const Xbyak::Zmm& moment, const Taps& taps, const PlaceTap& place);
   /// find_maximum for neighbours along x, from window `first` on; load_row_tap brings their taps. Where all of them are
   /// `inside_row` (all that their taps read, and what is loaded with it), any other such vector may be meant.
   void find_row_maximum(const Xbyak::Xmm& winner, const Taps& rows, int64_t first, const LoadTap& load_tap,
@@ -169,6 +171,7 @@ class PoolCode : protected Emitter {
     operator const Xbyak::Operand&() const {  // NOLINT(google-explicit-constructor): stands for the operand
       return std::visit([](const auto& at) -> const Xbyak::Operand& { return at; }, at_);
     }
+    bool in_memory() const { return std::holds_alternative<Xbyak::Address>(at_); }
 
    private:
     std::variant<Xbyak::Zmm, Xbyak::Address> at_;
@@ -184,6 +187,17 @@ class PoolCode : protected Emitter {
   std::vector<int32_t> everywhere(int64_t number) const {
     return std::vector<int32_t>(static_cast<size_t>(lanes()), static_cast<int32_t>(number));
   }
+
+  /// Floats of 16 bits: the sign's bit, which alone is -0.
+  static constexpr int32_t kSignOfWord = 0x8000;
+  /// What a cell of a vector of 16-bit elements gets of a window: the gradient, where the winner has that name.
+  struct WordTerm {
+    int64_t name;
+    std::function<Held()> winner, gradient;  ///< a word for each element; may say where they are from rdx on
+  };
+  /// sum = what the cell gets of the windows, added up in f32 in their order. bf16. Uses k1, scratch 0 and 1 and
+  /// `upper`; none of them may be a term's.
+  void sum_words(const Xbyak::Zmm& sum, const Xbyak::Zmm& upper, const std::vector<WordTerm>& terms);
 
   /// Floats of 16 bits are in the order of integers once those with a sign are counted from zero downwards, NaN beyond
   /// the infinities. Both zeros become 0. `signs` holds 0x8000.

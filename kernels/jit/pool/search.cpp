@@ -176,57 +176,42 @@ void PoolCode::find_winners(int winners, const Group& group, const Taps& taps, c
   }
 }
 
-void PoolCode::count_from_zero(const Zmm& elements, const Zmm& signs) {
-  vpmovw2m(k1, elements);
-  vpsubw(elements | k1, signs, elements);
-}
-
-/// As integers they are 1 to infinity.
-void PoolCode::find_positive(const Xbyak::Opmask& positive, const Zmm& elements, const Xbyak::Operand& minus_one,
-                             const Xbyak::Operand& infinity) {
-  constexpr uint8_t kBelow = 1;
-  vpaddw(elements, elements, minus_one);
-  vpcmpuw(positive, elements, infinity, kBelow);
-}
-
-void PoolCode::widen_words(const Zmm& to, const Zmm& from, int half) {
-  const Ymm part(half == 0 ? from.getIdx() : to.getIdx());
-  if (half == 1) vextracti64x4(part, from, 1);
-  if (p_.in[0].dtype == Dtype::f16) return vcvtph2ps(to, part);
-  vpmovzxwd(to, part);
-  vpslld(to, to, 16);
-}
-
 void PoolCode::search_halves(int winners, const Taps& taps, const PlaceTap& place) {
-  const Zmm best(kBest), tap(kTap), least(kRowBest), winner(winners), further(winners + 1);
-  vmovdqu16(further, words(0x8000));
+  const Zmm winner(winners), further(winners + 1);
+  search_words(winner, further, taps, place);
+  vextracti64x4(Ymm(winners + 1), winner, 1);
+  vpmovzxwd(further, Ymm(winners + 1));
+  vpmovzxwd(winner, Ymm(winners));
+  kortestd(k1, k2);
+}
+
+void PoolCode::search_words(const Zmm& winner, const Zmm& moment, const Taps& taps, const PlaceTap& place) {
+  const Zmm best(kBest), tap(kTap), least(kRowBest);
+  const Zmm signs(held_vector(moment, held_words(kSignOfWord)).getIdx());
   bool first = true;
   for (int64_t row = taps.first_row; row < taps.end_row; ++row)
     for (int64_t column = taps.first; column < taps.end; ++column) {
       const RegExp at = place(row, column);
       if (new_tap(row, column)) fetch(at, next_rows_of(p_.in[0]));
       vmovdqu16(tap, ptr[at]);
-      count_from_zero(tap, further);
-      const auto number = words(row * p_.g.kernel[2] + column);
+      count_from_zero(tap, signs);
+      const Held number = held_words(row * p_.g.kernel[2] + column);
       if (first) {
         vmovdqa32(best, tap);
         vmovdqa32(least, tap);
-        vmovdqu16(winner, number);
+        vmovups(winner, number);
       } else {
         vpminsw(least, least, tap);
         vpcmpgtw(k1, tap, best);
         vpmaxsw(best, best, tap);
-        vmovdqa32(Zmm(kRowWinner), number);  // loaded apart: masked loads of words are slow on some processors
-        vmovdqu16(winner | k1, Zmm(kRowWinner));
+        // What is in memory is loaded apart: masked loads of words are slow on some processors.
+        vmovdqu16(winner | k1, held_vector(vec(kRowWinner), number));
       }
       first = false;
     }
   vmovdqu16(tap, words(-counted_infinity()));
   vpcmpgtw(k1, best, words(counted_infinity()));
   vpcmpgtw(k2, tap, least);
-  vextracti64x4(Ymm(winners + 1), winner, 1);
-  vpmovzxwd(further, Ymm(winners + 1));
-  vpmovzxwd(winner, Ymm(winners));
   kortestd(k1, k2);
 }
 

@@ -155,13 +155,13 @@ void AveragePeriodKernel::store_cell(const Xmm& value, const Lane& lane, const G
   const bool pair = packs_ && !lane.flag && (vector % 2 == 1 || vector + 1 < group.vectors);
   const Xmm first = vec(kFirst);
   if (pair && vector % 2 == 0) return vmovaps(first, value);
-  mov(rdx, slot(out_stream(row, k)));
+  const Xbyak::RegExp to = cell_at(o, at(out_stream(row, k)), column, pair ? vector - 1 : vector);
   if (pair) {
     compute({.op = LaneOp::pack, .imm = static_cast<int32_t>(o.dtype)}, first, first, value, first);
-    return store_words(first, cell_at(o, column, vector - 1), lanes() + count, streaming_ && count == lanes());
+    return store_words(first, to, lanes() + count, streaming_ && count == lanes());
   }
-  if (o.fold != Fold::none) return fold_to_slot(value, o.fold, cell_at(o, column, vector), count);
-  store(value, o.dtype, lane.flag, cell_at(o, column, vector), count, streaming_ && count == lanes());
+  if (o.fold != Fold::none) return fold_to_slot(value, o.fold, to, count);
+  store(value, o.dtype, lane.flag, to, count, streaming_ && count == lanes());
 }
 
 }  // namespace partita::jit

@@ -39,8 +39,8 @@ void PeriodCode::emit_periods(const std::function<void(const PeriodPart& columns
 void PeriodCode::load_period_gradient(Body& front, const Xmm& gradient, const Group& group, int vector) {
   emit_gradient(front, gradient, [&](Xmm dst, const PoolOperand& o, size_t k) {
     const int each = element_bytes(o.dtype), behind = vector * lanes() * each;
-    mov(rdx, slot(front_stream(k)));
-    load_elements(dst, o, o.c == 0, o.c == 0 ? RegExp(rdx) : rdx + rcx * each + behind, group.count(vector),
+    const Xbyak::Reg64 windows = at(front_stream(k));
+    load_elements(dst, o, o.c == 0, o.c == 0 ? RegExp(windows) : windows + rcx * each + behind, group.count(vector),
                   o.begins_line(behind, lanes()));
   });
 }
@@ -48,13 +48,12 @@ void PeriodCode::load_period_gradient(Body& front, const Xmm& gradient, const Gr
 void PeriodCode::load_cell(const Xmm& dst, int operand, const Group& group, int64_t row, int64_t column, int vector) {
   const auto k = static_cast<size_t>(std::ranges::find(p_.back_in, operand) - p_.back_in.begin());
   const PoolOperand& o = p_.in[static_cast<size_t>(operand)];
-  mov(rdx, slot(back_stream(row, k)));
-  load_elements(dst, o, o.c == 0, cell_at(o, column, vector), group.count(vector),
+  load_elements(dst, o, o.c == 0, cell_at(o, at(back_stream(row, k)), column, vector), group.count(vector),
                 o.begins_line(vector * lanes() * element_bytes(o.dtype), lanes()), next_rows_of(o));
 }
 
-RegExp PeriodCode::cell_at(const PoolOperand& o, int64_t column, int vector) const {
-  const RegExp at = rdx + static_cast<int>((column - p_.g.pads_begin[2]) * o.x);
+RegExp PeriodCode::cell_at(const PoolOperand& o, const Xbyak::Reg64& cells, int64_t column, int vector) const {
+  const RegExp at = cells + static_cast<int>((column - p_.g.pads_begin[2]) * o.x);
   const int each = element_bytes(o.dtype);
   return o.c == 0 ? at : at + rcx * each + vector * lanes() * each;
 }

@@ -29,8 +29,8 @@ class PeriodCode : protected PoolCode {
   void load_period_gradient(Body& front, const Xbyak::Xmm& gradient, const Group& group, int vector);
   /// Loads an operand of back, at a cell of the period.
   void load_cell(const Xbyak::Xmm& dst, int operand, const Group& group, int64_t row, int64_t column, int vector);
-  /// Of a cell of the period, from rdx on, which holds the place of column 0 as many periods further.
-  Xbyak::RegExp cell_at(const PoolOperand& o, int64_t column, int vector) const;
+  /// Of a cell of the period; `cells` has the place of column 0 as many periods further.
+  Xbyak::RegExp cell_at(const PoolOperand& o, const Xbyak::Reg64& cells, int64_t column, int vector) const;
 
   PeriodPart rows_;
   bool streaming_;

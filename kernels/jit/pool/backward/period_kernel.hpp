@@ -4,6 +4,11 @@
 // once, and then the cells of its period, which no later window reads, are complete and stored.
 #pragma once
 
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "kernels/jit/pool/backward/choices.hpp"
 #include "kernels/jit/pool/backward/period_code.hpp"
 
 namespace partita::jit {
@@ -31,14 +36,26 @@ class PeriodKernel : private PeriodCode {
   void emit_window(Body& front, const PeriodPart& columns, const Group& group);
   void find_period_winners(const PeriodPart& columns, const Group& group);
   void keep_window(int vector);
+  bool keeps_words(const Problem& problem) const;
+  /// Whether the group's windows are kept as words, in as much memory as the winners of others take.
+  bool in_words(const Group& group) const { return choices_ && group.vectors == 2 && group.last == lanes(); }
+  void emit_words(const PeriodPart& columns, const Group& group);
+  void emit_cell_of_words(const PeriodPart& columns, int64_t row, int64_t column);
+  Taps taps_of(const PeriodPart& columns) const;
+  Xbyak::RegExp place_of(int64_t row, int64_t tap);
+  using EachWindow = std::function<void(int64_t back_y, int64_t back_x, int64_t tap)>;
+  void each_window(const PeriodPart& columns, int64_t row, int64_t column, const EachWindow& each) const;
   void emit_cell(Body& back, const PeriodPart& columns, const Group& group, int64_t row, int64_t column, int vector);
   void add_windows(const Xbyak::Xmm& sum, const PeriodPart& columns, int64_t row, int64_t column, int vector);
   size_t kept_stream(int64_t back) const { return next_stream() + static_cast<size_t>(back); }
+
+  static constexpr int kWordsBytes = 2 * kWords;
 
   bool cell_by_cell_;        // AVX2 has no registers for the windows of a whole line of channels
   int together_;             // vectors of channels
   int winners_, gradients_;  // first registers
   int64_t half_;             // bytes of the winners of a window, which the gradients follow
+  std::optional<std::vector<PoolChoice>> choices_;  // of results that are chosen as elements of 16 bits
   void (*entry_)(const PeriodCall*) = nullptr;
 };
 

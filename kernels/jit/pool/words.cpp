@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Floats of 16 bits that are compared, chosen and added up as they come from memory, 32 a vector.
+#include "kernels/jit/pool/code.hpp"
+#include "src/base/dtype.hpp"
+
+namespace partita::jit {
+namespace {
+
+using Xbyak::Xmm;
+using Xbyak::Ymm;
+using Xbyak::Zmm;
+
+}  // namespace
+
+void PoolCode::count_from_zero(const Zmm& elements, const Zmm& signs) {
+  vpmovw2m(k1, elements);
+  vpsubw(elements | k1, signs, elements);
+}
+
+/// As integers they are 1 to infinity.
+void PoolCode::find_positive(const Xbyak::Opmask& positive, const Zmm& elements, const Xbyak::Operand& minus_one,
+                             const Xbyak::Operand& infinity) {
+  constexpr uint8_t kBelow = 1;
+  vpaddw(elements, elements, minus_one);
+  vpcmpuw(positive, elements, infinity, kBelow);
+}
+
+void PoolCode::widen_words(const Zmm& to, const Zmm& from, int half) {
+  const Ymm part(half == 0 ? from.getIdx() : to.getIdx());
+  if (half == 1) vextracti64x4(part, from, 1);
+  if (p_.in[0].dtype == Dtype::f16) return vcvtph2ps(to, part);
+  vpmovzxwd(to, part);
+  vpslld(to, to, 16);
+}
+
+void PoolCode::sum_words(const Zmm& sum, const Zmm& upper, const std::vector<WordTerm>& terms) {
+  const Zmm won(scratch(0).getIdx()), moment(scratch(1).getIdx());
+  const auto compare = [&](const WordTerm& term) {
+    const Held name = held_words(term.name), winner = term.winner();
+    if (winner.in_memory() && !name.in_memory()) return vpcmpeqw(k1, Zmm(held_vector(moment, name).getIdx()), winner);
+    vpcmpeqw(k1, Zmm(held_vector(moment, winner).getIdx()), name);
+  };
+  bool first = true;
+  for (const WordTerm& term : terms) {
+    compare(term);
+    const Xmm gradient = held_vector(won, term.gradient());
+    if (terms.size() == 1) return vmovdqu16(sum | k1 | T_z, gradient);
+    if (first) {
+      vmovdqu16(won | k1 | T_z, gradient);
+      vpslld(sum, won, 16);
+      vpandd(upper, won, held(everywhere(0xffff0000u)));
+    } else {
+      // Zeros with a sign change no sum.
+      const Zmm zeros(held_vector(moment, held_words(kSignOfWord)).getIdx());
+      vpblendmw(won | k1, zeros, Zmm(gradient.getIdx()));
+      vpslld(moment, won, 16);
+      vpandd(won, won, held(everywhere(0xffff0000u)));
+      vaddps(sum, sum, moment);
+      vaddps(upper, upper, won);
+    }
+    first = false;
+  }
+  if (terms.empty()) return vpxord(sum, sum, sum);
+  compute({.op = LaneOp::pack, .imm = static_cast<int32_t>(Dtype::bf16)}, sum, sum, upper, sum);
+  vpermw(sum, held_vector(won, held_words(halves_in_turns())), sum);
+}
+
+}  // namespace partita::jit
