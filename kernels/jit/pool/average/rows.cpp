@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code of rows that are spread: rdi call, r8 steps of a loop that are left, r9 planes that are left, r10 weights of the
 // row of windows that streams are at, rax and rdx for a moment. Vectors: rows of windows, windows as they are read, two
-// sums, orders. Steps that are alike are a loop, unless there are few: others are spelled out, with immediate distances
+// sums, a sum that waits for the next row's first one, orders. Steps that are alike are a loop, unless there are few: others are spelled out, with immediate distances
 // from where streams are.
 #include "kernels/jit/pool/average/rows.hpp"
 
@@ -20,6 +20,7 @@ using Xbyak::Xmm;
 using Xbyak::Zmm;
 
 constexpr int64_t kMostSpelledOut = 16;  ///< steps
+constexpr int kMostTakenToPack = 20;     ///< where hardly anything is computed
 
 }  // namespace
 
@@ -74,6 +75,7 @@ AverageRowsKernel::AverageRowsKernel(const AveragePlan& plan, const RowSpread& s
       plan_(plan),
       spread_(spread),
       stores_(stores),
+      joins_halves_(stores == AverageRowsStores::streaming && joins_halves(plan)),
       steps_(steps_of(plan)),
       folds_(*this, p_.out, 1, reserve(HeldFolds::registers(*this, p_.out, 1))) {
   for (size_t row = 0; row < static_cast<size_t>(plan.reach(1)); ++row) order_.push_back(row);
@@ -84,7 +86,7 @@ AverageRowsKernel::AverageRowsKernel(const AveragePlan& plan, const RowSpread& s
     lines_of_step_.push_back(lines_of_step(StagedPlanes::plane_bytes(p_, p_.out[k]), std::ssize(steps_)));
     for (size_t part = 0; part < kLineStreams; ++part) add_stream(0);
   }
-  const auto most = static_cast<size_t>(std::max(0, kMostTaken - orders_at()));
+  const auto most = static_cast<size_t>(std::max(0, (packs(plan) ? kMostTakenToPack : kMostTaken) - orders_at()));
   for (const RowSpread::Vector& vector : spread.vectors)
     for (const RowSpread::Order& order : vector.orders)
       if (held_.size() < most && std::ranges::find(held_, order) == held_.end()) held_.push_back(order);
@@ -143,7 +145,10 @@ std::vector<AverageRowsKernel::Step> AverageRowsKernel::steps_of(const AveragePl
     const std::vector<Cover> covers = p.covers(1, row);
     if (!covers.empty()) latest = std::max(latest, static_cast<size_t>(covers.back().window));
     Step& step = steps[latest];
-    if (step.over.empty()) step.first_row = row;
+    if (step.over.empty()) {
+      step.first_row = row;
+      step.starts_inside = joins_halves(p) && starts_inside(p, row);
+    }
     std::vector<int64_t>& backs = step.over.emplace_back();
     for (const Cover& cover : covers) backs.push_back(static_cast<int64_t>(latest) - cover.window);
   }
@@ -201,17 +206,30 @@ void AverageRowsKernel::spread(const RowSpread::Vector& vector, const Xmm& to) {
 }
 
 void AverageRowsKernel::emit_cells(Body& back, const std::vector<int64_t>& backs, int64_t row) {
-  const Xmm first = vec(sum_at()), second = vec(sum_at() + 1);
-  for (size_t v = 0; v < spread_.vectors.size(); ++v) {
-    if (!packs(plan_) || v + 1 == spread_.vectors.size()) {
-      emit_vector(back, sum(first, backs, v), row, v);
-      continue;
-    }
-    const Xmm low = sum(first, backs, v), high = sum(second, backs, v + 1);
+  const Xmm first = vec(sum_at()), second = vec(sum_at() + 1), pending = vec(pending_at());
+  const size_t vectors = spread_.vectors.size();
+  const auto store_pair = [&](const Xmm& low, const Xmm& high, int at, int count) {
     compute({.op = LaneOp::pack, .imm = static_cast<int32_t>(p_.out[0].dtype)}, first, low, high, first);
     mov(rdx, slot(out_stream(0)));
-    store_words(first, rdx + behind(p_.out[0], row, v), lanes() + stored(v + 1), is_streaming());
-    ++v;
+    store_words(first, rdx + at, count, is_streaming());
+  };
+  size_t v = 0;
+  if (joins_halves_ && starts_inside(plan_, row)) {
+    const int half = lanes() * element_bytes(p_.out[0].dtype);
+    store_pair(pending, sum(second, backs, v++), behind(p_.out[0], row, 0) - half, kWords);
+  }
+  for (; v < vectors; ++v) {
+    const bool alone = v + 1 == vectors;
+    if (alone && joins_halves_) {
+      const Xmm last = sum(pending, backs, v);
+      if (last.getIdx() != pending.getIdx()) vmovaps(pending, last);
+    } else if (alone || !packs(plan_)) {
+      emit_vector(back, sum(first, backs, v), row, v);
+    } else {
+      const Xmm low = sum(first, backs, v), high = sum(second, backs, v + 1);
+      store_pair(low, high, behind(p_.out[0], row, v), lanes() + stored(v + 1));
+      ++v;
+    }
   }
 }
 
@@ -288,9 +306,18 @@ bool AverageRowsKernel::packs(const AveragePlan& p) {
   return p.stores_alone() && p.has_one_narrow_result() && p.out[0].x == 2;
 }
 
+/// Whether rows that follow each other begin at lines or in the middle of one, and a loop over steps meets them so in
+/// turns.
+bool AverageRowsKernel::joins_halves(const AveragePlan& p) {
+  const PoolOperand& o = p.out[0];
+  const int64_t vectors = RowSpread::vectors_of(p), row_bytes = p.g.src[2] * 2;
+  return packs(p) && p.g.src[2] % RowSpread::kLanes == 0 && p.streamed_piece() == kCacheLine / 2 && o.y == row_bytes &&
+         p.g.src[1] * vectors % 2 == 0 && p.g.strides[1] * vectors % 2 == 0 && on_lines({o.offset, o.n, o.z, o.c});
+}
+
 bool AverageRowsKernel::stores_lines(const AveragePlan& p) {
   const auto is_wide = [](const PoolOperand& o) { return element_bytes(o.dtype) == 4; };
-  return p.streamed_piece() == kCacheLine && (packs(p) || std::ranges::all_of(p.out, is_wide));
+  return (p.streamed_piece() == kCacheLine && (packs(p) || std::ranges::all_of(p.out, is_wide))) || joins_halves(p);
 }
 
 int AverageRowsKernel::behind(const PoolOperand& o, int64_t row, size_t vector) const {

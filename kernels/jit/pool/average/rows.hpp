@@ -69,8 +69,9 @@ class AverageRowsKernel : private PoolCode {
   struct Step {
     int64_t first_row = 0;
     std::vector<std::vector<int64_t>> over;  ///< of each row, the windows over it, by how many steps back they are
+    bool starts_inside = false;              ///< the first row begins in the middle of a line
     bool goes_on_as(const Step& next) const {
-      return next.over == over && next.first_row == first_row + std::ssize(over);
+      return next.over == over && next.first_row == first_row + std::ssize(over) && next.starts_inside == starts_inside;
     }
   };
   static std::vector<Step> steps_of(const AveragePlan& plan);
@@ -86,6 +87,8 @@ class AverageRowsKernel : private PoolCode {
   void advance_to(int64_t window, int64_t row);
   void next_plane();
   static bool packs(const AveragePlan& plan);
+  static bool joins_halves(const AveragePlan& plan);
+  static bool starts_inside(const AveragePlan& plan, int64_t row) { return row * RowSpread::vectors_of(plan) % 2 != 0; }
   bool is_staged() const { return stores_ == AverageRowsStores::staged; }
   bool is_streaming() const { return stores_ == AverageRowsStores::streaming; }
   bool weighs() const { return !p_.same_along_x || !p_.same_along_rows; }
@@ -102,7 +105,8 @@ class AverageRowsKernel : private PoolCode {
   int rows_end() const { return static_cast<int>(order_.size() * spread_.vectors.size()); }
   int windows_at() const { return rows_end(); }
   int sum_at() const { return rows_end() + 1; }
-  int orders_at() const { return rows_end() + 3; }
+  int pending_at() const { return rows_end() + 3; }
+  int orders_at() const { return rows_end() + 3 + (joins_halves_ ? 1 : 0); }
   size_t front_stream(size_t k) const { return k; }
   size_t back_stream(size_t k) const { return p_.front_in.size() + k; }
   size_t out_stream(size_t k) const { return back_stream(p_.back_in.size()) + k; }
@@ -111,6 +115,7 @@ class AverageRowsKernel : private PoolCode {
   const AveragePlan& plan_;
   const RowSpread& spread_;
   AverageRowsStores stores_;
+  bool joins_halves_;                   // of lines: a row's last one with the next row's first one
   std::vector<Step> steps_;             // of each row of windows
   HeldFolds folds_;                     // of a call, which is a plane
   std::vector<RowSpread::Order> held_;  // in registers

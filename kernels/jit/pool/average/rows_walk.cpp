@@ -15,6 +15,7 @@ constexpr size_t kMostStreams = 64;
 constexpr int64_t kPlanesPerThread = 4, kLeastPlanes = 16;
 constexpr int64_t kCallBytes = 8 << 10;         ///< of a result, which is staged twice
 constexpr int64_t kMostStagedBytes = 16 << 10;  ///< of a plane: two stay in the nearest cache
+constexpr int64_t kMostLinesBytes = 64 << 10;   ///< of one that is staged only where results begin inside of lines
 
 int64_t planes_of_image(const PoolPlan& p) { return p.g.channels * p.g.src[0]; }
 
@@ -59,7 +60,9 @@ bool AverageRowsPool::fits(const Problem& problem, const Target& target) {
       !std::ranges::all_of(p.out, [&](const PoolOperand& o) { return walks(o) && (o.x != 0 || o.fold != Fold::none); }))
     return false;
   // Sums have one order, so what makes them is not chosen by the number of threads.
-  if (p.planes() < kLeastPlanes || (exceeds_cache(problem) && !StagedPlanes::fit(p, kMostStagedBytes))) return false;
+  if (p.planes() < kLeastPlanes) return false;
+  const int64_t most = AverageRowsKernel::stores_lines(p) ? kMostLinesBytes : kMostStagedBytes;
+  if (exceeds_cache(problem) && !StagedPlanes::fit(p, most)) return false;
   return RowSpread::of(p).has_value();
 }
 
