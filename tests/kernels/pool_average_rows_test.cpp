@@ -193,11 +193,29 @@ TEST(pool_average_rows, threads_change_no_byte) {
 TEST(pool_average_rows, large_results_have_the_bits_of_stores_through_the_caches) {
   if (!has_avx512()) GTEST_SKIP() << "without AVX-512";
   expect_same_bits_of_seeds(8, [](Random& random, Dtype dtype, int64_t bytes) {
-    Problem p = average(dtype, square(random.pick<int64_t>({13, 28, 32, 64}), 3, 2, 1), 16);
+    Problem p = average(dtype, square(random.pick<int64_t>({13, 28, 32, 48, 64, 112}), 3, 2, 1), 16);
     p.in[0].dims[0] = p.out[0].dims[0] = bytes / (p.out[0].strides[0] * element_bytes(dtype)) + 2;
     if (random.coin()) add_and_store_twice(p);
     return p;
   });
+}
+
+/// A row's last half of a line leaves with the first half of the next row, where a period has both kinds of rows.
+TEST(pool_average_rows, rows_may_begin_at_half_lines) {
+  if (!has_avx512()) GTEST_SKIP() << "without AVX-512";
+  for (const Dtype dtype : {Dtype::bf16, Dtype::f16})
+    for (const int64_t cells : {16, 48, 80, 112})
+      for (const int64_t stride : {2, 3, 4})
+        for (const int64_t pad : {0, 1}) {
+          Random random(static_cast<uint64_t>(cells + stride));
+          Problem p = average(dtype, square(cells, stride + 1, stride, pad), 16);
+          p.result_bytes = kLarge;
+          SCOPED_TRACE(text_of(p));
+          const bool in_turns = stride % 2 == 0;
+          ASSERT_TRUE(fits(p) || !in_turns);
+          EXPECT_EQ(jit::AverageRowsKernel::stores_lines(jit::AveragePlan(p)), in_turns);
+          expect_rows_agree(p, random, {.at_least = 2, .target = kTarget});
+        }
 }
 
 TEST(pool_average_rows, leaves_others_alone) {

@@ -206,10 +206,10 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   Xbyak::Xmm low(Xbyak::Xmm v) const { return Xbyak::Xmm(v.getIdx()); }
 
   bool wide_;
-  int stream_piece_ = 0;  // 0: whole vectors
+  int stream_piece_ = 0;                         // 0: whole vectors
   std::vector<std::pair<int, int>> held_masks_;  // of elements
-  bool converts_bf16_;    // AVX512_BF16
-  bool shifts_bits_;      // AVX512_VBMI
+  bool converts_bf16_;                           // AVX512_BF16
+  bool shifts_bits_;                             // AVX512_VBMI
   bool keeps_denormals_ = false;
   std::map<int32_t, Xbyak::Label> constants_;  // one lane each
   std::map<int32_t, Xbyak::Label> vectors_;    // AVX2 has no operands that repeat a lane

@@ -399,7 +399,9 @@ void Emitter::store_bytes(Xmm v, int bytes, const RegExp& address, int count, bo
   if (wide_) {
     if (part) {
       const auto masked = to | mask_of(0, count);
-      return bytes == 4 ? vmovups(masked, reaching(v, count * 4)) : bytes == 2 ? vpmovdw(masked, v) : vpmovdb(masked, v);
+      return bytes == 4   ? vmovups(masked, reaching(v, count * 4))
+             : bytes == 2 ? vpmovdw(masked, v)
+                          : vpmovdb(masked, v);
     }
     if (bytes == 4) return streaming ? vmovntps(to, v) : vmovups(to, v);
     if (!streaming) return bytes == 2 ? vpmovdw(to, v) : vpmovdb(to, v);

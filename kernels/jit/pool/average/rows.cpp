@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code of rows that are spread: rdi call, r8 steps of a loop that are left, r9 planes that are left, r10 weights of the
 // row of windows that streams are at, rax and rdx for a moment. Vectors: rows of windows, windows as they are read, two
-// sums, a sum that waits for the next row's first one, orders. Steps that are alike are a loop, unless there are few: others are spelled out, with immediate distances
-// from where streams are.
+// sums, a sum that waits for the next row's first one, orders. Steps that are alike are a loop, unless there are few:
+// others are spelled out, with immediate distances from where streams are.
 #include "kernels/jit/pool/average/rows.hpp"
 
 #include <algorithm>

@@ -51,10 +51,10 @@ class PeriodKernel : private PeriodCode {
 
   static constexpr int kWordsBytes = 2 * kWords;
 
-  bool cell_by_cell_;        // AVX2 has no registers for the windows of a whole line of channels
-  int together_;             // vectors of channels
-  int winners_, gradients_;  // first registers
-  int64_t half_;             // bytes of the winners of a window, which the gradients follow
+  bool cell_by_cell_;                               // AVX2 has no registers for the windows of a whole line of channels
+  int together_;                                    // vectors of channels
+  int winners_, gradients_;                         // first registers
+  int64_t half_;                                    // bytes of the winners of a window, which the gradients follow
   std::optional<std::vector<PoolChoice>> choices_;  // of results that are chosen as elements of 16 bits
   void (*entry_)(const PeriodCall*) = nullptr;
 };

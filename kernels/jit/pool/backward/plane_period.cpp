@@ -155,7 +155,8 @@ void PlanePeriodPool::run(const RunArgs& args, const PlanePeriodKernel& kernel, 
   for (size_t o = 0; o < p_.out.size(); ++o) addresses[count++] = work.staged.place(o, result_of(o));
   const int64_t rows = PlanePeriodKernel::kept_rows(p_);
   for (int64_t row = 0; row < rows; ++row) addresses[count++] = work.kept + row * row_bytes_ + margin_;
-  for (int64_t row = 0; row < shared_rows_; ++row) addresses[count++] = work.kept + rows * row_bytes_ + row * shared_row_bytes_;
+  for (int64_t row = 0; row < shared_rows_; ++row)
+    addresses[count++] = work.kept + rows * row_bytes_ + row * shared_row_bytes_;
   for (size_t o = 0; work.staged.any() && o < p_.out.size(); ++o)
     for (const void* stream : PlanePeriodKernel::line_streams(work.staged.lines(o))) addresses[count++] = stream;
   kernel({addresses.data(), work.counts.data()});

@@ -121,8 +121,8 @@ void PlanePeriodKernel::compete_words(int64_t i, int64_t row, bool first) {
   vpaddw(kNumber | k1, column_of_row(i), moment);
 }
 
-/// The first maximum of each window in some rows of taps, and its column, which counts from 0. Each step is done for all
-/// rows before the next one, since it waits for the one before.
+/// The first maximum of each window in some rows of taps, and its column, which counts from 0. Each step is done for
+/// all rows before the next one, since it waits for the one before.
 void PlanePeriodKernel::search_words_along(const WordRows& of, int64_t first, int count) {
   const int64_t taps = p_.g.kernel[2], together = taps <= kTapsAtOnce ? taps : 2, rows = of.rows;
   std::vector<int32_t> starts(kWords, 0);  // the first columns that are cells
@@ -186,7 +186,8 @@ void PlanePeriodKernel::load_word_tap(const Zmm& to, int64_t row, int64_t tap, i
   const int64_t cell = tap * p_.g.dilations[2] - p_.g.pads_begin[2];
   const Zmm cells(scratch(kCells).getIdx()), behind(scratch(kCellsBehind).getIdx());
   if (stride() == 1)
-    return planes_ > 1 ? load_words_of_planes({to}, row, tap, beside) : load_source_words(to, row, cell, first, tap == 0);
+    return planes_ > 1 ? load_words_of_planes({to}, row, tap, beside)
+                       : load_source_words(to, row, cell, first, tap == 0);
   if (tap % 2 == 0 && planes_ > 1) {
     load_words_of_planes({cells, behind}, row, tap, beside);
   } else if (tap % 2 == 0) {
