@@ -108,8 +108,8 @@ class PoolCode : protected Emitter {
   };
   static constexpr int kSharedParts = 3;
   /// winner = the name of the first maximum, NaN counts as one; vec(kBest) = the maximum. `load_tap` brings a tap to
-  /// vec(kTap). All may be called twice, unless it is known that a tap probably `has_nan`. Uses all scratch and k1 to
-  /// k4.
+  /// vec(kTap), and leaves the last two of scratch alone. All may be called twice, unless it is known that a tap
+  /// probably `has_nan`. Uses all scratch, k1 and k2.
   void find_maximum(const Xbyak::Xmm& winner, const Taps& taps, const StartRow& start, const LoadTap& load_tap,
                     const TapNames& names, bool has_nan = false, const SharedRows* shared = nullptr);
   /// The same where taps outside the source are the lowest: `columns` has each lane's first tap inside of a row.
@@ -239,7 +239,6 @@ class PoolCode : protected Emitter {
   void load_pairs(const Xbyak::Xmm& pairs, size_t stream, int64_t displacement, int64_t tap, int64_t first, bool ahead);
   /// What a search takes the taps for: numbers, or numbers and NaN.
   enum class Taken : uint8_t { numbers, any };
-  bool adds_taps() const { return p_.in[0].dtype == Dtype::f32; }
   void search(const Xbyak::Xmm& winner, const Taps& taps, const StartRow& start, Taken taken, const LoadTap& load_tap,
               const TapNames& names, const SharedRows* shared);
   void compete(const Xbyak::Xmm& best, const Xbyak::Xmm& winner, const Xbyak::Xmm& value, const Xbyak::Operand& number,

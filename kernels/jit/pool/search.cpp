@@ -16,11 +16,8 @@ using Xbyak::Xmm;
 using Xbyak::Ymm;
 using Xbyak::Zmm;
 
-/// Where no tap was NaN. Each comparison under a mask waits for the one before it, so taps take turns.
-const std::array<Xbyak::Opmask, 2> kNumbers = {Xbyak::util::k3, Xbyak::util::k4};
-
-/// Of f32, the taps are added up instead, in turns as well: ports that compare have more to do than those that add. A
-/// sum is NaN where a tap is, or where infinities of both signs are.
+/// Taps are added up to know whether one is NaN, in turns, since each addition waits for the one before it: ports that
+/// compare have more to do than those that add. A sum is NaN where a tap is, or where infinities of both signs are.
 constexpr std::array<int, 2> kSums = {2, 3};  // scratch
 
 }  // namespace
@@ -33,20 +30,12 @@ void PoolCode::find_maximum(const Xmm& winner, const Taps& taps, const StartRow&
   };
   if (!wide() || has_nan) return search_for(Taken::any);
   Xbyak::Label done;
-  if (adds_taps()) {
-    search_for(Taken::numbers);
-    const Xmm sum = scratch(kSums[0]);
-    if ((taps.end_row - taps.first_row) * (taps.end - taps.first) > 1) vaddps(sum, sum, scratch(kSums[1]));
-    vcmpps(k1, sum, sum, kUnordered);
-    kortestw(k1, k1);
-    jz(done, T_NEAR);
-  } else {
-    for (const Xbyak::Opmask& numbers : kNumbers) kxnorw(numbers, numbers, numbers);
-    search_for(Taken::numbers);
-    kandw(kNumbers[0], kNumbers[0], kNumbers[1]);
-    kortestw(kNumbers[0], kNumbers[0]);
-    jc(done, T_NEAR);
-  }
+  search_for(Taken::numbers);
+  const Xmm sum = scratch(kSums[0]);
+  if ((taps.end_row - taps.first_row) * (taps.end - taps.first) > 1) vaddps(sum, sum, scratch(kSums[1]));
+  vcmpps(k1, sum, sum, kUnordered);
+  kortestw(k1, k1);
+  jz(done, T_NEAR);
   emit_seldom([&] { search_for(Taken::any); });
   L(done);
 }
@@ -80,15 +69,10 @@ void PoolCode::search(const Xmm& winner, const Taps& taps, const StartRow& start
     for (int64_t tap = taps.first; tap < taps.end && !is_found; ++tap) {
       const auto number = held(names(row, tap));
       load_tap(row, tap);
-      if (taken == Taken::numbers && adds_taps()) {
-        if (!is_kept)
-          add(vec(kTap));
-        else
-          tap == taps.first ? vmovaps(row_sum, vec(kTap)) : vaddps(row_sum, row_sum, vec(kTap));
-      } else if (taken == Taken::numbers) {
-        const Xbyak::Opmask numbers = kNumbers[turn++ % kNumbers.size()], still = numbers;
-        vcmpps(numbers | still, vec(kTap), vec(kTap), kOrdered);
-      }
+      if (is_kept)
+        tap == taps.first ? vmovaps(row_sum, vec(kTap)) : vaddps(row_sum, row_sum, vec(kTap));
+      else if (taken == Taken::numbers)
+        add(vec(kTap));
       if (first) {
         vmovaps(best, vec(kTap));
         vmovups(named, number);
