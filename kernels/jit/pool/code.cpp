@@ -172,8 +172,11 @@ void PoolCode::load_words(const Zmm& to, const RegExp& at, int begin, int end) {
 }
 
 void PoolCode::advance_streams(size_t first, size_t end) {
-  for (size_t k = first; k < end; ++k)
-    k < held_streams_ ? advance(stream_register(k), steps_[k]) : advance(slot(k), steps_[k]);
+  for (size_t k = first; k < end; ++k) advance_stream(k, steps_[k]);
+}
+
+void PoolCode::advance_stream(size_t stream, int64_t bytes) {
+  stream < held_streams_ ? advance(stream_register(stream), bytes) : advance(slot(stream), bytes);
 }
 
 /// Where they are, how much farther they go, and their end.

@@ -38,8 +38,8 @@ class PoolCode : protected Emitter {
   /// Streams advance by `step` bytes; they are numbered from 0 on.
   void add_stream(int64_t step) { steps_.push_back(step); }
   Xbyak::Address slot(size_t stream) { return qword[rsp + 8 * static_cast<int>(stream)]; }
-  /// The first streams stay in registers, up to `most` of them, instead of slots: rsi, r10 to r15, rbx. To be said
-  /// before anything is emitted.
+  /// The first streams stay in registers, up to `most` of them, instead of slots: rsi, r11 to r15, rbx, and r10 for the
+  /// eighth one. To be said before anything is emitted.
   void hold_streams(size_t most) { held_streams_ = std::min(most, kStreamRegisters.size()); }
   /// Where a stream is: in its register, or in rdx, which this sets.
   Xbyak::Reg64 at(size_t stream);
@@ -50,6 +50,7 @@ class PoolCode : protected Emitter {
   int64_t step_of(size_t stream) const { return steps_[stream]; }
   void advance_streams() { advance_streams(0, steps_.size()); }
   void advance_streams(size_t first, size_t end);
+  void advance_stream(size_t stream, int64_t bytes);
   /// Vectors that the frame has room for; to be said before anything is emitted.
   void keep_vectors(int count) { kept_vectors_ = count; }
   /// The steps' own registers behind those of the expressions, and the number of the first one; to be said before
@@ -244,10 +245,10 @@ class PoolCode : protected Emitter {
   void compete(const Xbyak::Xmm& best, const Xbyak::Xmm& winner, const Xbyak::Xmm& value, const Xbyak::Operand& number,
                Taken taken);
 
-  static constexpr std::array<int, 8> kStreamRegisters = {Xbyak::Operand::RSI, Xbyak::Operand::R10, Xbyak::Operand::R11,
-                                                          Xbyak::Operand::RBX, Xbyak::Operand::R12, Xbyak::Operand::R13,
-                                                          Xbyak::Operand::R14, Xbyak::Operand::R15};
-  static constexpr size_t kFreeRegisters = 3;  ///< of those: what callers do not expect back
+  static constexpr std::array<int, 8> kStreamRegisters = {Xbyak::Operand::RSI, Xbyak::Operand::R11, Xbyak::Operand::RBX,
+                                                          Xbyak::Operand::R12, Xbyak::Operand::R13, Xbyak::Operand::R14,
+                                                          Xbyak::Operand::R15, Xbyak::Operand::R10};
+  static constexpr size_t kFreeRegisters = 2;  ///< of those: what callers do not expect back, at the front
   Xbyak::Reg64 stream_register(size_t stream) const { return Xbyak::Reg64(kStreamRegisters[stream]); }
 
   std::vector<int64_t> steps_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code of rows that are spread: rdi call, r8 steps of a loop that are left, r9 planes that are left, r10 weights of the
+// Code of rows that are spread: rdi call, r8 steps of a loop that are left, r9 planes that are left, rcx weights of the
 // row of windows that streams are at, rax and rdx for a moment. Vectors: rows of windows, windows as they are read, two
 // sums, a sum that waits for the next row's first one, orders. Steps that are alike are a loop, unless there are few:
 // others are spelled out, with immediate distances from where streams are.
@@ -86,6 +86,7 @@ AverageRowsKernel::AverageRowsKernel(const AveragePlan& plan, const RowSpread& s
     lines_of_step_.push_back(lines_of_step(StagedPlanes::plane_bytes(p_, p_.out[k]), std::ssize(steps_)));
     for (size_t part = 0; part < kLineStreams; ++part) add_stream(0);
   }
+  hold_streams(lines_stream(0));
   const auto most = static_cast<size_t>(std::max(0, (packs(plan) ? kMostTakenToPack : kMostTaken) - orders_at()));
   for (const RowSpread::Vector& vector : spread.vectors)
     for (const RowSpread::Order& order : vector.orders)
@@ -104,7 +105,7 @@ void AverageRowsKernel::emit_planes(Body& front, Body& back) {
   Xbyak::Label plane;
   align(16);
   L(plane);
-  if (weighs()) mov(r10, ptr[rdi + offsetof(AverageRowsCall, weights)]);
+  if (weighs()) mov(rcx, ptr[rdi + offsetof(AverageRowsCall, weights)]);
   for (size_t window = 0, end = 0; window < steps_.size(); window = end) {
     end = window + 1;
     if (std::ssize(steps_) > kMostSpelledOut)
@@ -170,13 +171,12 @@ void AverageRowsKernel::emit_windows(Body& front, int64_t row) {
     const int64_t first = spread_.vectors[v].first;
     if (v == 0 || first != spread_.vectors[v - 1].first) {
       emit_gradient(front, windows, [&](Xmm dst, const PoolOperand& o, size_t k) {
-        const int64_t at = o.x == 0 ? 0 : first * element_bytes(o.dtype);
-        mov(rdx, slot(front_stream(k)));
-        load_elements(dst, o, o.x == 0, rdx + static_cast<int>((row - window_) * o.y + at), spread_.windows,
-                      v == 0 && begins_row_line(o, row));
+        const int64_t along_x = o.x == 0 ? 0 : first * element_bytes(o.dtype);
+        load_elements(dst, o, o.x == 0, at(front_stream(k)) + static_cast<int>((row - window_) * o.y + along_x),
+                      spread_.windows, v == 0 && begins_row_line(o, row));
       });
       // Zeros behind the windows, whatever front makes of those.
-      const auto weights = weighs() ? ptr[r10 + static_cast<int>(((row - window_) * weights_of_row(plan_) + first) * 4)]
+      const auto weights = weighs() ? ptr[rcx + static_cast<int>(((row - window_) * weights_of_row(plan_) + first) * 4)]
                                     : pattern(everywhere(std::bit_cast<int32_t>(p_.weight)));
       vmulps(windows | k6 | T_z, windows, weights);
     }
@@ -208,10 +208,9 @@ void AverageRowsKernel::spread(const RowSpread::Vector& vector, const Xmm& to) {
 void AverageRowsKernel::emit_cells(Body& back, const std::vector<int64_t>& backs, int64_t row) {
   const Xmm first = vec(sum_at()), second = vec(sum_at() + 1), pending = vec(pending_at());
   const size_t vectors = spread_.vectors.size();
-  const auto store_pair = [&](const Xmm& low, const Xmm& high, int at, int count) {
+  const auto store_pair = [&](const Xmm& low, const Xmm& high, int place, int count) {
     compute({.op = LaneOp::pack, .imm = static_cast<int32_t>(p_.out[0].dtype)}, first, low, high, first);
-    mov(rdx, slot(out_stream(0)));
-    store_words(first, rdx + at, count, is_streaming());
+    store_words(first, at(out_stream(0)) + place, count, is_streaming());
   };
   size_t v = 0;
   if (joins_halves_ && starts_inside(plan_, row)) {
@@ -252,8 +251,7 @@ void AverageRowsKernel::emit_vector(Body& back, const Xmm& sum, int64_t row, siz
   hooks.load = [&](Xmm dst, int operand) {
     const auto k = static_cast<size_t>(std::ranges::find(p_.back_in, operand) - p_.back_in.begin());
     const PoolOperand& o = p_.in[static_cast<size_t>(operand)];
-    mov(rdx, slot(back_stream(k)));
-    load_elements(dst, o, o.x == 0, rdx + behind(o, row, vector), cells_of(vector),
+    load_elements(dst, o, o.x == 0, at(back_stream(k)) + behind(o, row, vector), cells_of(vector),
                   vector == 0
                       ? begins_row_line(o, row)
                       : o.begins_line(static_cast<int64_t>(vector) * lanes() * element_bytes(o.dtype), lanes()));
@@ -262,8 +260,8 @@ void AverageRowsKernel::emit_vector(Body& back, const Xmm& sum, int64_t row, siz
   hooks.store = [&](Xmm value, const Lane& lane) {
     const auto k = static_cast<size_t>(lane.imm);
     if (p_.out[k].fold != Fold::none) return folds_.emit_fold(k, 0, value, cells_of(vector), folds_at(out_stream(0)));
-    mov(rdx, slot(out_stream(k)));
-    store(value, p_.out[k].dtype, lane.flag, rdx + behind(p_.out[k], row, vector), stored(vector), is_streaming());
+    const auto to = at(out_stream(k)) + behind(p_.out[k], row, vector);
+    store(value, p_.out[k].dtype, lane.flag, to, stored(vector), is_streaming());
   };
   back.emit(hooks);
 }
@@ -280,8 +278,9 @@ int64_t AverageRowsKernel::lines_sent(size_t result, int64_t lines, int64_t plan
 
 /// Streams do, over rows of windows and of cells.
 void AverageRowsKernel::go_on(int64_t windows, int64_t rows) {
-  for (size_t k = 0; k < lines_stream(0); ++k) advance(slot(k), step_of(k) * (k < p_.front_in.size() ? windows : rows));
-  if (weighs()) add(r10, static_cast<int>(windows * weights_of_row(plan_) * 4));
+  for (size_t k = 0; k < lines_stream(0); ++k)
+    advance_stream(k, step_of(k) * (k < p_.front_in.size() ? windows : rows));
+  if (weighs()) add(rcx, static_cast<int>(windows * weights_of_row(plan_) * 4));
 }
 
 void AverageRowsKernel::advance_to(int64_t window, int64_t row) {
@@ -292,7 +291,7 @@ void AverageRowsKernel::advance_to(int64_t window, int64_t row) {
 
 void AverageRowsKernel::next_plane() {
   const auto next = [&](size_t k, const PoolOperand& o, int64_t rows) {
-    advance(slot(k), *o.planes_apart(p_.g, /*inside_image=*/true) - rows * o.y);
+    advance_stream(k, *o.planes_apart(p_.g, /*inside_image=*/true) - rows * o.y);
   };
   for (size_t k = 0; k < p_.front_in.size(); ++k)
     next(front_stream(k), p_.in[static_cast<size_t>(p_.front_in[k])], window_);

@@ -52,6 +52,7 @@ AveragePeriodKernel::AveragePeriodKernel(const PoolPlan& plan, const Problem& pr
   add_stream(window_bytes(p_));
   add_stream(0);
   add_stream(sizeof(float));
+  hold_streams(streams_of(p_));
   const int taken = kSums + static_cast<int>(p_.g.strides[1]) * kTogether;
   entry_ = reinterpret_cast<void (*)(const AveragePeriodCall*)>(
       reinterpret_cast<uintptr_t>(emit_all(problem, taken, [&](Body& front, Body& back) { emit_row(front, back); })));
@@ -82,8 +83,7 @@ void AveragePeriodKernel::emit_column(Body& front, const Group& group) {
     for (int64_t row = rows_.first_cell; row < rows_.end_cell; ++row)
       if (covered(row)) sum_rows(row, v);
     if (!rows_.window() || p_.reach(1) == 1) continue;
-    mov(rdx, slot(above_stream()));
-    vmovups(ptr[rdx + rcx * 4 + v * static_cast<int>(vector_bytes())], vec(kGradient));
+    vmovups(ptr[at(above_stream()) + rcx * 4 + v * static_cast<int>(vector_bytes())], vec(kGradient));
   }
 }
 
@@ -100,18 +100,15 @@ void AveragePeriodKernel::load_gradient(Body& front, const Group& group, int vec
 void AveragePeriodKernel::sum_rows(int64_t row, int vector) {
   const Xmm sum = sums(row, vector), gradient = vec(kGradient);
   if (covers(row, 1)) {
-    mov(rdx, slot(above_stream()));
-    const auto above = ptr[rdx + rcx * 4 + vector * static_cast<int>(vector_bytes())];
+    const auto above = ptr[at(above_stream()) + rcx * 4 + vector * static_cast<int>(vector_bytes())];
     covers(row, 0) ? vaddps(sum, gradient, above) : vmovups(sum, above);
   } else {
     vmovaps(sum, gradient);
   }
-  if (!p_.same_along_x) {
-    mov(rdx, slot(weight_stream()));
-    vfmadd132ps(sum, vec(kZero), ptr_b[rdx]);
-  } else if (p_.weight != 1) {
+  if (!p_.same_along_x)
+    vfmadd132ps(sum, vec(kZero), ptr_b[at(weight_stream())]);
+  else if (p_.weight != 1)
     vfmadd132ps(sum, vec(kZero), vec(kWeight));
-  }
 }
 
 /// For the next period; behind the cells, which read those that were kept before.
@@ -122,8 +119,7 @@ void AveragePeriodKernel::keep_sums(const Group& group) {
 }
 
 RegExp AveragePeriodKernel::sums_before(int64_t row, int vector) {
-  mov(rdx, slot(before_stream()));
-  return rdx + rcx * 4 + static_cast<int>(row * window_bytes(p_) + vector * vector_bytes());
+  return at(before_stream()) + rcx * 4 + static_cast<int>(row * window_bytes(p_) + vector * vector_bytes());
 }
 
 void AveragePeriodKernel::emit_cell(Body& back, const PeriodPart& columns, const Group& group, int64_t row,

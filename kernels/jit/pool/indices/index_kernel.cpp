@@ -19,6 +19,7 @@ using Xbyak::Ymm;
 using Xbyak::Zmm;
 
 constexpr int kPlaces = 3;  ///< of a joined result
+constexpr size_t kMostHeld = 7;  ///< streams in registers: r10 counts
 
 }  // namespace
 
@@ -47,6 +48,7 @@ IndexKernel::IndexKernel(Isa isa, const PoolPlan& plan, const Problem& problem, 
     taken += JoinedStores::registers(*this, results.size());
     for (size_t k = 0; k < kPlaces * results.size(); ++k) add_stream(0);
   }
+  hold_streams(std::min(first_stream() + 1, kMostHeld));
   const auto steps = [&](Body& back) { along_x() ? emit_rows(back) : emit_windows(back); };
   const auto tables = [&] {
     if (joined_) joined_->emit_tables();
@@ -104,12 +106,11 @@ void IndexKernel::emit_window(Body& back, const PoolGeometry::Taps& taps) {
   });
 }
 
-/// Vector `vector` of a tap; sets rdx.
+/// Vector `vector` of a tap.
 RegExp IndexKernel::place_of_tap(int64_t row, int64_t tap, int vector) {
   const PoolOperand& source = p_.in[0];
   const int each = element_bytes(source.dtype);
-  mov(rdx, slot(static_cast<size_t>(row)));
-  return rdx + static_cast<int>((tap * p_.g.dilations[2] - p_.g.pads_begin[2]) * source.x) + rcx * each +
+  return at(static_cast<size_t>(row)) + static_cast<int>((tap * p_.g.dilations[2] - p_.g.pads_begin[2]) * source.x) + rcx * each +
          vector * lanes() * each;
 }
 
@@ -142,8 +143,7 @@ void IndexKernel::emit_halves(Body& back, const Group& group, int vector, const 
   count_from_zero(best, moment);  // and back
   if (stores_as_they_are_) {
     stream_in_pieces(stores_.maxima < kCacheLine ? stores_.maxima : 0);
-    mov(rdx, slot(out_stream(0)));
-    store_words(best, place(p_.out[0], vector), 2 * lanes(), stores_.maxima > 0);
+    store_words(best, place(p_.out[0], out_stream(0), vector), 2 * lanes(), stores_.maxima > 0);
   } else {
     vmovdqa32(maxima, best);
     for (int half = 0; half < 2; ++half) {
@@ -236,8 +236,7 @@ void IndexKernel::store_maxima(Body& back, const Group& group, int vector, int64
   hooks.load = [&](Xmm dst, int operand) {
     const auto k = static_cast<size_t>(std::ranges::find(p_.back_in, operand) - p_.back_in.begin());
     const PoolOperand& o = p_.in[static_cast<size_t>(operand)];
-    mov(rdx, slot(back_stream(k)));
-    load_elements(dst, o, (along_x() ? o.x : o.c) == 0, place(o, vector), count,
+    load_elements(dst, o, (along_x() ? o.x : o.c) == 0, place(o, back_stream(k), vector), count,
                   o.begins_line(vector * lanes() * element_bytes(o.dtype), lanes()));
   };
   hooks.skeleton = [&](Xmm dst) { vmovaps(dst, vec(kBest)); };
@@ -248,8 +247,8 @@ void IndexKernel::store_maxima(Body& back, const Group& group, int vector, int64
       return joined_->emit_store(k < kIndices ? k : k - 1, value, lane.flag, number, last, count);
     }
     stream_in_pieces(stores_.maxima < kCacheLine ? stores_.maxima : 0);
-    mov(rdx, slot(out_stream(k)));
-    store(value, p_.out[k].dtype, lane.flag, place(p_.out[k], vector), count, stores_.maxima > 0);
+    const RegExp to = place(p_.out[k], out_stream(k), vector);
+    store(value, p_.out[k].dtype, lane.flag, to, count, stores_.maxima > 0);
   };
   back.emit(hooks);
 }
@@ -260,10 +259,10 @@ void IndexKernel::store_indices(const Group& group, int vector) {
   const bool streaming = stores_.indices > 0;
   stream_in_pieces(stores_.indices < kCacheLine ? stores_.indices : 0);
   load_first_index(first, vector);
-  mov(rdx, slot(out_stream(kIndices)));
+  const RegExp to = place(indices(), out_stream(kIndices), vector);
   if (indices().dtype == Dtype::s32) {
     vpaddd(index, winner, first);
-    return store_bytes(index, 4, place(indices(), vector), count, streaming);
+    return store_bytes(index, 4, to, count, streaming);
   }
   for (int h = 0; h * half < count; ++h) {
     if (wide()) {
@@ -276,7 +275,7 @@ void IndexKernel::store_indices(const Group& group, int vector) {
       vpmovsxdq(Ymm(index.getIdx()), part);
     }
     vpaddq(index, index, first);
-    store_bytes(index, 4, place(indices(), vector) + h * half * 8, 2 * std::min(half, count - h * half), streaming);
+    store_bytes(index, 4, to + h * half * 8, 2 * std::min(half, count - h * half), streaming);
   }
 }
 
@@ -284,7 +283,7 @@ void IndexKernel::store_indices(const Group& group, int vector) {
 void IndexKernel::load_first_index(const Xmm& first, int vector) {
   const bool s64 = indices().dtype == Dtype::s64;
   const int64_t each = along_x() ? base_.cell : base_.channel;
-  mov(rax, slot(first_stream()));
+  mov(rax, at(first_stream()));
   if (each != 0) {
     const auto& moved = along_x() ? r9 : rcx;
     imul(rdx, moved, static_cast<int>(each));
@@ -296,10 +295,11 @@ void IndexKernel::load_first_index(const Xmm& first, int vector) {
   s64 ? vpbroadcastq(first, low) : vpbroadcastd(first, low);
 }
 
-RegExp IndexKernel::place(const PoolOperand& o, int vector) const {
+RegExp IndexKernel::place(const PoolOperand& o, size_t stream, int vector) {
   const int each = element_bytes(o.dtype);
-  if ((along_x() ? o.x : o.c) == 0) return rdx;
-  return rdx + rcx * each + vector * lanes() * each;
+  const Xbyak::Reg64 first = at(stream);
+  if ((along_x() ? o.x : o.c) == 0) return first;
+  return first + rcx * each + vector * lanes() * each;
 }
 
 }  // namespace partita::jit

@@ -61,7 +61,7 @@ class IndexKernel : private PoolCode {
   void store_maxima(Body& back, const Group& group, int vector, int64_t number);
   void store_indices(const Group& group, int vector);
   void load_first_index(const Xbyak::Xmm& first, int vector);
-  Xbyak::RegExp place(const PoolOperand& o, int vector) const;
+  Xbyak::RegExp place(const PoolOperand& o, size_t stream, int vector);
   const PoolOperand& indices() const { return p_.out[kIndices]; }
   size_t back_stream(size_t k) const { return rows_.size() + k; }
   size_t out_stream(size_t k) const { return back_stream(p_.back_in.size()) + k; }
