@@ -40,6 +40,7 @@ class PoolCode : protected Emitter {
   Xbyak::Address slot(size_t stream) { return qword[rsp + 8 * static_cast<int>(stream)]; }
   /// The first streams stay in registers, up to `most` of them, instead of slots: rsi, r11 to r15, rbx, and r10 for the
   /// eighth one. To be said before anything is emitted.
+  static constexpr size_t kStreamsBesideR10 = 7;
   void hold_streams(size_t most) { held_streams_ = std::min(most, kStreamRegisters.size()); }
   /// Where a stream is: in its register, or in rdx, which this sets.
   Xbyak::Reg64 at(size_t stream);

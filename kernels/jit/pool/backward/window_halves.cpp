@@ -57,6 +57,7 @@ WindowHalvesKernel::WindowHalvesKernel(const PoolPlan& plan, const Problem& prob
     for (int k : p_.back_in) add(p_.in[static_cast<size_t>(k)], true, rows);
   for (int64_t r = 0; r < p_.tap_rows(); ++r)
     for (const PoolOperand& o : p_.out) add(o, true, rows);
+  hold_streams(std::min(out_stream(p_.tap_rows(), 0), kStreamsBesideR10));
   keep_vectors(static_cast<int>(2 * kept_windows()));
   entry_ = reinterpret_cast<void (*)(const WindowCall*)>(reinterpret_cast<uintptr_t>(emit_all([&] { emit_steps(); })));
 }
@@ -131,10 +132,9 @@ void WindowHalvesKernel::search(int count, bool has_nan) {
 
 /// Counted from zero, both zeros as 0; `has_nan`: any NaN as the largest number.
 void WindowHalvesKernel::load_source(const Zmm& cells, int64_t row, int64_t cell, int count, bool has_nan) {
-  mov(rdx, slot(static_cast<size_t>(row)));
-  const RegExp at = cells_at(p_.in[0], cell);
-  if (!has_nan) fetch(at, WindowKernel::fetched_behind(p_, p_.in[0]));
-  load_words(cells, at, 0, count);
+  const RegExp from = cells_at(p_.in[0], static_cast<size_t>(row), cell);
+  if (!has_nan) fetch(from, WindowKernel::fetched_behind(p_, p_.in[0]));
+  load_words(cells, from, 0, count);
   if (has_nan) {
     vpandd(kNumber, cells, kNan);  // the size
     vpcmpgtw(k2, kNumber, kInfinity);
@@ -168,11 +168,10 @@ void WindowHalvesKernel::pick_tap(int64_t tap) {
 /// As a store would round them, so that denormals of bf16 become what they do in any other kernel.
 void WindowHalvesKernel::load_gradients(int count) {
   const PoolOperand& o = p_.in[static_cast<size_t>(p_.front_in[0])];
-  mov(rdx, slot(gradient_stream()));
-  const RegExp at = rdx + rcx * 2;
-  fetch(at);
+  const RegExp windows = at(gradient_stream()) + rcx * 2;
+  fetch(windows);
   const auto half = [&](const Zmm& to, int begin) {
-    load(to, o.dtype, Walk::next, at + begin * 2, std::min(count - begin, lanes()));
+    load(to, o.dtype, Walk::next, windows + begin * 2, std::min(count - begin, lanes()));
     to_halves(to, to, o.dtype, false);
   };
   half(kGradient, 0);
@@ -214,9 +213,9 @@ void WindowHalvesKernel::emit_cells(const Cells& cells) {
       vpord(cells.kept, cells.kept, kNext);  // of a window's cells one alone is not zero
       continue;
     }
-    mov(rdx, slot(out_stream(cells.row, k)));
     const bool whole = along_x_ || cells.count == kWords;
-    store_words(kNext, cells_at(p_.out[k], cells.number), cells.count, streaming_ && whole);
+    const RegExp to = cells_at(p_.out[k], out_stream(cells.row, k), cells.number);
+    store_words(kNext, to, cells.count, streaming_ && whole);
   }
 }
 
@@ -226,11 +225,10 @@ void WindowHalvesKernel::choose(const PoolChoice& condition, const Cells& cells)
   const Xbyak::Opmask before = kChosen;
   for (int operand : condition) {
     const auto number = std::ranges::find(p_.back_in, operand) - p_.back_in.begin();
-    mov(rdx, slot(back_stream(cells.row, static_cast<size_t>(number))));
     const PoolOperand& o = p_.in[static_cast<size_t>(operand)];
-    const RegExp at = cells_at(o, cells.number);
-    if (operand != 0) fetch(at, WindowKernel::fetched_behind(p_, o));  // the source has been read already
-    load_words(kNext, at, 0, cells.count);
+    const RegExp from = cells_at(o, back_stream(cells.row, static_cast<size_t>(number)), cells.number);
+    if (operand != 0) fetch(from, WindowKernel::fetched_behind(p_, o));  // the source has been read already
+    load_words(kNext, from, 0, cells.count);
     find_positive(kChosen | before, kNext, kMinusOne, kInfinity);
   }
   vmovdqu16(kNext | kChosen | T_z, cells.gradients);
@@ -240,15 +238,14 @@ Zmm WindowHalvesKernel::kept(int64_t cell) const { return Zmm(kKept + (spreads()
 
 RegExp WindowHalvesKernel::fold_slot() {
   const auto folded = std::ranges::find_if(p_.out, [](const PoolOperand& o) { return o.fold != Fold::none; });
-  mov(rdx, slot(out_stream(0, static_cast<size_t>(folded - p_.out.begin()))));
-  return rdx;
+  return at(out_stream(0, static_cast<size_t>(folded - p_.out.begin())));
 }
 
 void WindowHalvesKernel::add_folds(int count) {
-  const RegExp at = fold_slot() + rcx * 4;
+  const RegExp sums = fold_slot() + rcx * 4;
   for (int half = 0; half * lanes() < count; ++half) {
     widen_words(kNext, kept(0), half);
-    fold_to_slot(kNext, Fold::sum, at + half * vector_bytes(), lanes());
+    fold_to_slot(kNext, Fold::sum, sums + half * vector_bytes(), lanes());
   }
 }
 
@@ -262,9 +259,10 @@ void WindowHalvesKernel::add_folds_along_x(int count) {
   fold_to_slot(kLargest, Fold::sum, fold_slot(), lanes());
 }
 
-/// From rdx on, which holds the row's place.
-RegExp WindowHalvesKernel::cells_at(const PoolOperand& o, int64_t cell) const {
-  return along_x_ ? rdx + r9 * 2 + static_cast<int>(cell * kWords * 2) : rdx + rcx * 2 + static_cast<int>(cell * o.x);
+/// In a row where the stream is.
+RegExp WindowHalvesKernel::cells_at(const PoolOperand& o, size_t stream, int64_t cell) {
+  const Xbyak::Reg64 row = at(stream);
+  return along_x_ ? row + r9 * 2 + static_cast<int>(cell * kWords * 2) : row + rcx * 2 + static_cast<int>(cell * o.x);
 }
 
 /// Elements of a vector of cells, where the group has `count` windows or channels.

@@ -52,7 +52,7 @@ class WindowHalvesKernel : private PoolCode {
   void add_folds_along_x(int count);
   /// Of the result that is folded, from rdx on.
   Xbyak::RegExp fold_slot();
-  Xbyak::RegExp cells_at(const PoolOperand& o, int64_t cell) const;
+  Xbyak::RegExp cells_at(const PoolOperand& o, size_t stream, int64_t cell);
   int cells_of(int count, int64_t cell) const;
   /// What the windows' winners got, of each vector of cells along x.
   Xbyak::Zmm kept(int64_t cell) const;

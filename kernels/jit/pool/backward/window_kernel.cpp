@@ -79,6 +79,7 @@ WindowKernel::WindowKernel(Isa isa, const PoolPlan& plan, const Problem& problem
   if (stores.piece > 0 && stores.piece < 64) stream_in_pieces(stores.piece);
   if (streaming_ || stores.joined) fetch_by(cell_by_cell() && reads_streams_alone() ? Fetching::near() : fetching(p_));
   add_streams();
+  hold_streams(std::min(streams_of(p_), kStreamsBesideR10));
   int taken = gradients_ + (keeps() ? 1 : together_);
   if (keeps()) keep_vectors(2 * together_);
   if (stores.joined) {
@@ -203,10 +204,7 @@ void WindowKernel::emit_cell_by_cell(Body& front, Body& back) {
 
 void WindowKernel::emit_gradients(Body& front, const Group& group) {
   const Taps taps{0, tap_rows(), 0, width()};
-  const auto place = [&](int64_t row, int64_t tap) {
-    mov(rdx, slot(static_cast<size_t>(row)));
-    return cells_at(p_.in[0], tap, 0);
-  };
+  const auto place = [&](int64_t row, int64_t tap) { return cells_at(p_.in[0], static_cast<size_t>(row), tap, 0); };
   const bool searches = p_.maximum && !from_indices(), together = searches && !along_x_ && !keeps();
   if (together) find_winners(winners_, group, taps, place);
   for (int v = 0; v < group.vectors; ++v) {
@@ -227,10 +225,7 @@ void WindowKernel::keep_window(int vector) {
 }
 
 HeldFolds::Place WindowKernel::slots() {
-  return [this](size_t k, int vector) {
-    mov(rdx, slot(out_stream(0, k)));
-    return cells_at(p_.out[k], 0, vector);
-  };
+  return [this](size_t k, int vector) { return cells_at(p_.out[k], out_stream(0, k), 0, vector); };
 }
 
 /// A row of cells of each window. A cell's vectors are stored one after the other, so that 16-bit results make whole
@@ -280,13 +275,12 @@ void WindowKernel::load_winner(const Group& group, int vector) {
   const int64_t before = vector * whole_;
   const Xmm first = scratch(1), low(first.getIdx()), name = winner(vector);
   imul(rax, r9, static_cast<int>(p_.base.cell));
-  add(rax, slot(1));
+  add(rax, at(1));
   add(rax, static_cast<int>(before * width() * p_.base.cell));
   vmovq(low, rax);
   indices.dtype == Dtype::s64 ? vpbroadcastq(first, low) : vpbroadcastd(first, low);
-  mov(rdx, slot(0));
   const NameRegisters names{name.getIdx(), first.getIdx(), {scratch(2).getIdx(), scratch(3).getIdx()}};
-  load_names(*this, indices.dtype, names, rdx + rcx * each + static_cast<int>(before * each), count);
+  load_names(*this, indices.dtype, names, at(0) + rcx * each + static_cast<int>(before * each), count);
   std::vector<bool> missing(static_cast<size_t>(lanes()));
   std::fill(missing.begin() + count, missing.end(), true);
   set_lanes(name, missing, -1);
@@ -295,10 +289,9 @@ void WindowKernel::load_winner(const Group& group, int vector) {
 /// Along x: the row's source cells, which the taps are picked from, where there are registers for them.
 void WindowKernel::load_taps(const Group& group, int64_t row, int vector) {
   if (paired()) {
-    const RegExp at = cells_at(p_.in[0], 0, vector);
-    mov(rdx, slot(static_cast<size_t>(row)));
-    fetch(at, fetched_behind(p_, p_.in[0]));
-    load_bytes(vec(cells_), 4, at, group.count(vector));
+    const RegExp cells = cells_at(p_.in[0], static_cast<size_t>(row), 0, vector);
+    fetch(cells, fetched_behind(p_, p_.in[0]));
+    load_bytes(vec(cells_), 4, cells, group.count(vector));
   } else if (interleaved() && wide()) {
     for (int64_t cell = 0; cell < width() && cells_of(group, cell, vector) > 0; ++cell)
       load_cells(vec(cells_ + static_cast<int>(cell)), p_.in[0], static_cast<size_t>(row), group, cell, vector);
@@ -338,8 +331,8 @@ void WindowKernel::emit_cell(Body& back, const Group& group, int64_t row, int64_
     if (joined_)
       return joined_->emit_store(k, value, lane.flag, vector * width() + cell, ends_row(group, cell, vector), count);
     if (o.fold != Fold::none) return folds_.emit_fold(k, along_x_ ? 0 : vector, value, count, slots());
-    mov(rdx, slot(out_stream(row, k)));
-    store(value, o.dtype, lane.flag, cells_at(o, cell, vector), count, streaming_ && (along_x_ || count == lanes()));
+    const RegExp to = cells_at(o, out_stream(row, k), cell, vector);
+    store(value, o.dtype, lane.flag, to, count, streaming_ && (along_x_ || count == lanes()));
   };
   back.emit(hooks);
 }
@@ -418,25 +411,25 @@ void WindowKernel::select_kept(const Xmm& dst, int64_t row, int64_t cell, int ve
 
 void WindowKernel::load_windows(const Xmm& dst, const PoolOperand& o, size_t stream, const Group& group, int vector) {
   const int each = element_bytes(o.dtype);
-  mov(rdx, slot(stream));
+  const Xbyak::Reg64 windows = at(stream);
   const int behind = vector * whole_ * each;
-  load_elements(dst, o, repeats(o), repeats(o) ? RegExp(rdx) : rdx + rcx * each + behind, group.count(vector),
+  load_elements(dst, o, repeats(o), repeats(o) ? RegExp(windows) : windows + rcx * each + behind, group.count(vector),
                 o.begins_line(behind, lanes()));
 }
 
 void WindowKernel::load_cells(const Xmm& dst, const PoolOperand& o, size_t stream, const Group& group, int64_t cell,
                               int vector, bool ahead) {
-  mov(rdx, slot(stream));
-  load_elements(dst, o, repeats(o), cells_at(o, cell, vector), cells_of(group, cell, vector),
+  load_elements(dst, o, repeats(o), cells_at(o, stream, cell, vector), cells_of(group, cell, vector),
                 ahead && o.begins_line(cells_behind(o, cell, vector), lanes()), fetched_behind(p_, o));
 }
 
-/// Of vector `cell` of the windows' cells, from rdx on, which holds the row's place.
-RegExp WindowKernel::cells_at(const PoolOperand& o, int64_t cell, int vector) const {
+/// Of vector `cell` of the windows' cells, in a row where the stream is.
+RegExp WindowKernel::cells_at(const PoolOperand& o, size_t stream, int64_t cell, int vector) {
   const int each = element_bytes(o.dtype);
   const auto behind = static_cast<int>(cells_behind(o, cell, vector));
-  if (along_x_) return repeats(o) ? RegExp(rdx) : rdx + r9 * each + behind;
-  const RegExp place = rdx + static_cast<int>(cell * o.x);
+  const Xbyak::Reg64 row = at(stream);
+  if (along_x_) return repeats(o) ? RegExp(row) : row + r9 * each + behind;
+  const RegExp place = row + static_cast<int>(cell * o.x);
   return repeats(o) ? place : place + rcx * each + behind;
 }
 

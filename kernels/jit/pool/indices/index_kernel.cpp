@@ -19,7 +19,6 @@ using Xbyak::Ymm;
 using Xbyak::Zmm;
 
 constexpr int kPlaces = 3;  ///< of a joined result
-constexpr size_t kMostHeld = 7;  ///< streams in registers: r10 counts
 
 }  // namespace
 
@@ -48,7 +47,7 @@ IndexKernel::IndexKernel(Isa isa, const PoolPlan& plan, const Problem& problem, 
     taken += JoinedStores::registers(*this, results.size());
     for (size_t k = 0; k < kPlaces * results.size(); ++k) add_stream(0);
   }
-  hold_streams(std::min(first_stream() + 1, kMostHeld));
+  hold_streams(std::min(first_stream() + 1, kStreamsBesideR10));
   const auto steps = [&](Body& back) { along_x() ? emit_rows(back) : emit_windows(back); };
   const auto tables = [&] {
     if (joined_) joined_->emit_tables();
