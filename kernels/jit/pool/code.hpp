@@ -136,7 +136,7 @@ class PoolCode : protected Emitter {
   /// flag tells that there was none.
   void search_halves(int winners, const Taps& taps, const PlaceTap& place);
   /// The same with the winners left as words.
-  void search_words(const Xbyak::Zmm& winner, const Xbyak::Zmm& moment, const Taps& taps, const PlaceTap& place);
+  void find_winner_words(const Xbyak::Zmm& winner, const Xbyak::Zmm& moment, const Taps& taps, const PlaceTap& place);
   /// find_maximum for neighbours along x, from window `first` on; load_row_tap brings their taps. Where all of them are
   /// `inside_row` (all that their taps read, and what is loaded with it), any other such vector may be meant.
   void find_row_maximum(const Xbyak::Xmm& winner, const Taps& rows, int64_t first, const LoadTap& load_tap,
@@ -209,6 +209,10 @@ class PoolCode : protected Emitter {
   /// counted_infinity().
   void find_positive(const Xbyak::Opmask& positive, const Xbyak::Zmm& elements, const Xbyak::Operand& minus_one,
                      const Xbyak::Operand& infinity);
+  /// `words`, or, where operands choose, scratch 1: the same with zeros where one of them is not positive. `place`
+  /// knows operands by their number in back_in, and may say so from rdx on. Uses k2 and scratch 0.
+  Xbyak::Zmm chosen_words(const Xbyak::Zmm& words, const std::vector<int>& choice, int count,
+                          const std::function<Xbyak::RegExp(const PoolOperand& o, size_t number)>& place);
   /// to = the lower or the upper half of a vector of the source's 16-bit elements as f32.
   void widen_words(const Xbyak::Zmm& to, const Xbyak::Zmm& from, int half);
   /// Loads elements [begin, end) of a vector at `at`, zeros around them.

@@ -162,14 +162,14 @@ void PoolCode::find_winners(int winners, const Group& group, const Taps& taps, c
 
 void PoolCode::search_halves(int winners, const Taps& taps, const PlaceTap& place) {
   const Zmm winner(winners), further(winners + 1);
-  search_words(winner, further, taps, place);
+  find_winner_words(winner, further, taps, place);
   vextracti64x4(Ymm(winners + 1), winner, 1);
   vpmovzxwd(further, Ymm(winners + 1));
   vpmovzxwd(winner, Ymm(winners));
   kortestd(k1, k2);
 }
 
-void PoolCode::search_words(const Zmm& winner, const Zmm& moment, const Taps& taps, const PlaceTap& place) {
+void PoolCode::find_winner_words(const Zmm& winner, const Zmm& moment, const Taps& taps, const PlaceTap& place) {
   const Zmm best(kBest), tap(kTap), least(kRowBest);
   const Zmm signs(held_vector(moment, held_words(kSignOfWord)).getIdx());
   bool first = true;

@@ -25,6 +25,19 @@ void PoolCode::find_positive(const Xbyak::Opmask& positive, const Zmm& elements,
   vpcmpuw(positive, elements, infinity, kBelow);
 }
 
+Zmm PoolCode::chosen_words(const Zmm& words, const std::vector<int>& choice, int count,
+                           const std::function<Xbyak::RegExp(const PoolOperand& o, size_t number)>& place) {
+  const Zmm elements(scratch(0).getIdx()), chosen(scratch(1).getIdx());
+  for (size_t c = 0; c < choice.size(); ++c) {
+    const auto number = static_cast<size_t>(std::ranges::find(p_.back_in, choice[c]) - p_.back_in.begin());
+    load_words(elements, place(p_.in[static_cast<size_t>(choice[c])], number), 0, count);
+    find_positive(c == 0 ? k2 : k2 | k2, elements, held_words(-1), held_words(counted_infinity()));
+  }
+  if (choice.empty()) return words;
+  vmovdqu16(chosen | k2 | T_z, words);
+  return chosen;
+}
+
 void PoolCode::widen_words(const Zmm& to, const Zmm& from, int half) {
   const Ymm part(half == 0 ? from.getIdx() : to.getIdx());
   if (half == 1) vextracti64x4(part, from, 1);

@@ -120,7 +120,7 @@ void PeriodKernel::emit_words(const PeriodPart& columns, const Group& group) {
   const Zmm winner(winners_), other(winners_ + 1), gradient(gradients_);
   const auto place = [&](int64_t row, int64_t tap) { return place_of(row, tap); };
   Xbyak::Label numbers;
-  search_words(winner, other, taps_of(columns), place);
+  find_winner_words(winner, other, taps_of(columns), place);
   jz(numbers, T_NEAR);
   emit_seldom([&] {
     for (int v = 0; v < group.vectors; ++v) {
@@ -141,7 +141,7 @@ void PeriodKernel::emit_words(const PeriodPart& columns, const Group& group) {
 }
 
 void PeriodKernel::emit_cell_of_words(const PeriodPart& columns, int64_t row, int64_t column) {
-  const Zmm sum(winners_ + 1), upper(gradients_ + 1), chosen(scratch(0).getIdx()), elements(scratch(1).getIdx());
+  const Zmm sum(winners_ + 1), upper(gradients_ + 1);
   std::vector<WordTerm> terms;
   each_window(columns, row, column, [&](int64_t back_y, int64_t back_x, int64_t tap) {
     const bool is_new = back_y == 0 && back_x == 0;
@@ -153,18 +153,12 @@ void PeriodKernel::emit_cell_of_words(const PeriodPart& columns, int64_t row, in
   });
   sum_words(sum, upper, terms);
   for (size_t k = 0; k < p_.out.size(); ++k) {
-    const PoolChoice& choice = (*choices_)[k];
-    for (size_t c = 0; c < choice.size(); ++c) {
-      const PoolOperand& o = p_.in[static_cast<size_t>(choice[c])];
-      const auto stream = static_cast<size_t>(std::ranges::find(p_.back_in, choice[c]) - p_.back_in.begin());
-      const RegExp from = cell_at(o, at(back_stream(row, stream)), column, 0);
-      if (choice[c] != 0) fetch(from, next_rows_of(o));  // the source has been read already
-      vmovdqu16(elements, ptr[from]);
-      find_positive(c == 0 ? k2 : k2 | k2, elements, held_words(-1), held_words(counted_infinity()));
-    }
-    if (!choice.empty()) vmovdqu16(chosen | k2 | T_z, sum);
-    const RegExp to = cell_at(p_.out[k], at(out_stream(row, k)), column, 0);
-    store_words(choice.empty() ? sum : chosen, to, kWords, streaming_);
+    const Zmm chosen = chosen_words(sum, (*choices_)[k], kWords, [&](const PoolOperand& o, size_t number) {
+      const RegExp from = cell_at(o, at(back_stream(row, number)), column, 0);
+      if (&o != p_.in.data()) fetch(from, next_rows_of(o));  // the source has been read already
+      return from;
+    });
+    store_words(chosen, cell_at(p_.out[k], at(out_stream(row, k)), column, 0), kWords, streaming_);
   }
 }
 

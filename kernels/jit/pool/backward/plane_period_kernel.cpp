@@ -410,22 +410,17 @@ void PlanePeriodKernel::pack_sums(int sums) {
 }
 
 void PlanePeriodKernel::store_chosen(int sums, int64_t row, const PlanePart& part) {
-  const Zmm packed(sums), elements(sums + 1), moment(scratch(1).getIdx());
+  const Zmm packed(sums);
   const auto count = static_cast<int>(part.cells);
   if (part.lane > 0) vextracti64x4(Ymm(packed.getIdx()), packed, 1);  // the second one of two planes
   for (size_t k = 0; k < p_.out.size(); ++k) {
-    const PoolChoice& choice = (*choices_)[k];
-    for (size_t c = 0; c < choice.size(); ++c) {
-      const PoolOperand& o = p_.in[static_cast<size_t>(choice[c])];
-      const auto stream = static_cast<size_t>(std::ranges::find(p_.back_in, choice[c]) - p_.back_in.begin());
-      const RegExp from = cell_at(o, at(back_stream(stream)), row, part.cell, part.plane * operand_apart(o));
-      if (choice[c] != 0) fetch(from);  // the source has been read already
-      load_words(elements, from, 0, count);
-      find_positive(c == 0 ? k2 : k2 | k2, elements, held_words(-1), held_words(counted_infinity()));
-    }
-    if (!choice.empty()) vmovdqu16(moment | k2 | T_z, packed);
+    const Zmm chosen = chosen_words(packed, (*choices_)[k], count, [&](const PoolOperand& o, size_t number) {
+      const RegExp from = cell_at(o, at(back_stream(number)), row, part.cell, part.plane * operand_apart(o));
+      if (&o != p_.in.data()) fetch(from);  // the source has been read already
+      return from;
+    });
     const RegExp to = cell_at(p_.out[k], at(out_stream(k)), row, part.cell, part.plane * result_apart(p_.out[k]));
-    store_words(choice.empty() ? packed : moment, to, count, streaming_);
+    store_words(chosen, to, count, streaming_);
   }
 }
 

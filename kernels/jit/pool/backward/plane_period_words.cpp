@@ -17,7 +17,7 @@ using Xbyak::Ymm;
 using Xbyak::Zmm;
 
 /// Vectors: some taps of each of the rows that are searched at once, the first of which becomes the largest, and their
-/// columns; the best tap and its number, constants; scratch: cells and what is needed for a moment.
+/// columns; the best tap and its number; scratch: cells and what is needed for a moment.
 constexpr int kRowsAtOnce = 2, kTapsAtOnce = 3, kMasks = 3;
 Zmm tap_of_row(int64_t row, int64_t tap) { return Zmm(static_cast<int>(row * kTapsAtOnce + tap)); }
 Zmm column_of_row(int64_t row) { return Zmm(static_cast<int>(kRowsAtOnce * kTapsAtOnce + row)); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code of whole windows in elements of 16 bits: rdi call, rcx the group's first channel or window, along x r9 its first
-// cell, r8 steps left, rax and rdx for a moment; the stack holds the operands' places. Floats of 16 bits are in the
+// cell, r8 steps left, rax and rdx for a moment; streams hold the operands' places. Floats of 16 bits are in the
 // order of integers once those with a sign are counted from zero downwards.
 #include "kernels/jit/pool/backward/window_halves.hpp"
 

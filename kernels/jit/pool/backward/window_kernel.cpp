@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code of whole windows: rdi call, rcx the group's first channel or element of windows, along x r9 its first element of
-// cells, r8 steps left, r10 waiting elements of joined rows, rax and rdx for a moment; the stack holds the operands'
+// cells, r8 steps left, r10 waiting elements of joined rows, rax and rdx for a moment; streams hold the operands'
 // places. Vectors: the best tap, a tap, (from indices: what was found) the winners' numbers, the gradients, source
 // cells (AVX2: where the gradient will be) or later both of them spread, then those of front and of back.
 #include "kernels/jit/pool/backward/window_kernel.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code of maxima with indices: rdi call, rcx first channel, or window along x, of the group, r9 its first cell along x,
-// r8 windows or rows left, r10 waiting elements of joined rows, rax and rdx for a moment; the stack holds the operands'
+// r8 windows or rows left, r10 waiting elements of joined rows, rax and rdx for a moment; streams hold the operands'
 // places. Vectors: the best tap, a tap, the winners' names, source cells, waiting maxima, then those of back.
 #include "kernels/jit/pool/indices/index_kernel.hpp"
 
@@ -109,8 +109,8 @@ void IndexKernel::emit_window(Body& back, const PoolGeometry::Taps& taps) {
 RegExp IndexKernel::place_of_tap(int64_t row, int64_t tap, int vector) {
   const PoolOperand& source = p_.in[0];
   const int each = element_bytes(source.dtype);
-  return at(static_cast<size_t>(row)) + static_cast<int>((tap * p_.g.dilations[2] - p_.g.pads_begin[2]) * source.x) + rcx * each +
-         vector * lanes() * each;
+  return at(static_cast<size_t>(row)) + static_cast<int>((tap * p_.g.dilations[2] - p_.g.pads_begin[2]) * source.x) +
+         rcx * each + vector * lanes() * each;
 }
 
 void IndexKernel::emit_vector(Body& back, const Group& group, int vector, const PoolGeometry::Taps& taps) {
