@@ -6,7 +6,6 @@
 namespace partita::jit {
 namespace {
 
-using Xbyak::Xmm;
 using Xbyak::Ymm;
 using Xbyak::Zmm;
 
@@ -56,7 +55,7 @@ void PoolCode::sum_words(const Zmm& sum, const Zmm& upper, const std::vector<Wor
   bool first = true;
   for (const WordTerm& term : terms) {
     compare(term);
-    const Xmm gradient = held_vector(won, term.gradient());
+    const Xbyak::Xmm gradient = held_vector(won, term.gradient());
     if (terms.size() == 1) return vmovdqu16(sum | k1 | T_z, gradient);
     if (first) {
       vmovdqu16(won | k1 | T_z, gradient);
