@@ -19,6 +19,8 @@ constexpr int64_t kMaxTaps = 16;
 constexpr size_t kMaxOperands = 128;
 constexpr size_t kMaxKernels = 12;
 constexpr size_t kCheapFront = 3;  ///< instructions that may be repeated for every window over an element
+constexpr int64_t kRun =
+    1 << 12;  ///< elements of rows that are walked stretch by stretch: they stay in the nearest cache
 
 int64_t count(const PoolGeometry::Taps& taps) { return taps.end - taps.begin; }
 
@@ -45,6 +47,7 @@ TapPool::TapPool(const Problem& problem, const Target& target)
       may_stream_(may_stream(p_, problem)) {
   const PoolGeometry& g = p_.g;
   for (int64_t y = 0; y < g.dst[1]; ++y) y_taps_.push_back(g.taps(1, y));
+  most_rows_ = std::max<int64_t>(1, kRun / (g.dst[2] * g.channels));
   std::map<RowKind, size_t> first_kernels;
   for (int64_t z = 0; z < g.dst[0]; ++z) {
     z_taps_.push_back(g.taps(0, z));
@@ -139,19 +142,38 @@ Status TapPool::operator()(const RunArgs& args) const {
   const bool streaming = may_stream_ && outputs_aligned(args);
   const int64_t cost = g.dst[2] * g.channels * elements(g.kernel);
   parallel_for(g.batch * g.dst[0] * g.dst[1], cost, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row)
-      run(args, row / g.dst[1] / g.dst[0], row / g.dst[1] % g.dst[0], row % g.dst[1], streaming);
+    while (begin < end) {
+      const int64_t z = begin / g.dst[1] % g.dst[0], y = begin % g.dst[1];
+      const int64_t rows = rows_alike(z, y, std::min(end - begin, g.dst[1] - y));
+      run(args, {begin / g.dst[1] / g.dst[0], z, y, rows}, streaming);
+      begin += rows;
+    }
     if (streaming) end_streaming();
   });
   return {};
 }
 
-/// A row of windows.
-void TapPool::run(const RunArgs& args, int64_t n, int64_t z, int64_t y, bool streaming) const {
+/// How many rows of windows from (z, y) on, of `most`, have the same kernels and taps: all short ones, else one.
+int64_t TapPool::rows_alike(int64_t z, int64_t y, int64_t most) const {
+  const auto kernel = [&](int64_t row) { return kernel_of_[static_cast<size_t>(z * p_.g.dst[1] + row)]; };
+  const auto taps = [&](int64_t row) {
+    const PoolGeometry::Taps& t = y_taps_[static_cast<size_t>(row)];
+    return std::pair(t.begin, t.end);
+  };
+  int64_t rows = 1;
+  while (rows < std::min(most, most_rows_) && kernel(y + rows) == kernel(y) && taps(y + rows) == taps(y)) ++rows;
+  return rows;
+}
+
+void TapPool::run(const RunArgs& args, const Rows& rows, bool streaming) const {
   const PoolGeometry& g = p_.g;
+  const auto [n, z, y, row_count] = rows;
   const PoolGeometry::Taps tz = z_taps_[static_cast<size_t>(z)], ty = y_taps_[static_cast<size_t>(y)];
   std::array<const void*, kMaxOperands> in;
   std::array<void*, kMaxOperands> out;
+  const auto advance = [](auto& at, int64_t bytes) {
+    at = const_cast<std::byte*>(static_cast<const std::byte*>(at)) + bytes;
+  };
   const size_t first_kernel = kernel_of_[static_cast<size_t>(z * g.dst[1] + y)];
   for (size_t s = 0; s < stretches_.size(); ++s) {
     const WindowStretch& stretch = stretches_[s];
@@ -173,14 +195,21 @@ void TapPool::run(const RunArgs& args, int64_t n, int64_t z, int64_t y, bool str
           p_.in[static_cast<size_t>(operand)].at(args.in[static_cast<size_t>(operand)], n, 0, z, y, stretch.first);
     for (size_t o = 0; o < p_.out.size(); ++o)
       out[o] = const_cast<std::byte*>(p_.out[o].at(args.out[o], n, 0, z, y, stretch.first));
-    const int64_t rows = joined_ ? 1 : stretch.count;
-    const StencilCall call{in.data(), in.data() + sources, out.data(), rows};
-    if (kernel.halves)
-      (*kernel.halves)(call);
-    else if (kernel.stencil)
-      (*kernel.stencil)(call);
-    else
-      (*kernel.taps)({in.data(), out.data(), nullptr, rows});
+    for (int64_t row = 0; row < row_count; ++row) {
+      for (size_t i = 0; row > 0 && i < k; ++i) {
+        const bool source = i < sources;
+        const int operand = source ? p_.front_in[i % p_.front_in.size()] : p_.back_in[i - sources];
+        advance(in[i], p_.in[static_cast<size_t>(operand)].y * (source ? g.strides[1] : 1));
+      }
+      for (size_t o = 0; row > 0 && o < p_.out.size(); ++o) advance(out[o], p_.out[o].y);
+      const StencilCall call{in.data(), in.data() + sources, out.data(), joined_ ? 1 : stretch.count};
+      if (kernel.halves)
+        (*kernel.halves)(call);
+      else if (kernel.stencil)
+        (*kernel.stencil)(call);
+      else
+        (*kernel.taps)({in.data(), out.data(), nullptr, call.rows});
+    }
   }
 }
 

@@ -44,10 +44,16 @@ class TapPool {
   RowOperand operand(const PoolView& view, int64_t cells, int64_t step) const;
   Kernel make(Isa isa, const RowKind& row, const WindowStretch& stretch, bool streaming) const;
   ExprBuilder::Value finished(ExprBuilder b, ExprBuilder::Value value, int64_t counted) const;
-  void run(const RunArgs& args, int64_t n, int64_t z, int64_t y, bool streaming) const;
+  /// Rows of windows of an image, one below the other, that have the same kernels and taps.
+  struct Rows {
+    int64_t n, z, y, count;
+  };
+  int64_t rows_alike(int64_t z, int64_t y, int64_t most) const;
+  void run(const RunArgs& args, const Rows& rows, bool streaming) const;
   ForwardPool p_;
   std::vector<WindowStretch> stretches_;
   bool joined_, may_stream_;
+  int64_t most_rows_ = 1;         ///< that are walked together
   std::vector<Kernels> kernels_;  ///< kind of row by kind of row, of each stretch
   /// Windows along an axis.
   std::vector<PoolGeometry::Taps> z_taps_, y_taps_;
