@@ -115,12 +115,15 @@ const void* PoolCode::emit_frame(const Problem& problem, const Room& room,
   std::optional<Bodies> made;
   for (int back_first : {room.taken, front_end}) {
     const Room least{room.taken, front_end, back_first, back_first + kLeastRegisters + 1};  // a constant, often zero
-    if (!wide() || !p_.maximum || made || least.end >= value_end_) continue;
+    if (!wide() || !p_.maximum || least.end >= value_end_) break;
     made.emplace(bodies(problem, least));
-    if (made->front.fits() && made->back.fits() && (back_first > room.taken || !has_front || !made->front.pins()))
+    const bool fit = made->front.fits() && made->back.fits(), apart = back_first > room.taken || !has_front;
+    if (fit && (apart || !made->front.pins())) {
       most_held_ = value_end_ - least.end;
-    else
-      made.reset();
+      break;
+    }
+    made.reset();
+    if (!fit) break;
   }
   if (!made) made.emplace(bodies(problem, room));
   Body &front = made->front, &back = made->back;

@@ -38,13 +38,13 @@ class PoolCode : protected Emitter {
   /// Streams advance by `step` bytes; they are numbered from 0 on.
   void add_stream(int64_t step) { steps_.push_back(step); }
   Xbyak::Address slot(size_t stream) { return qword[rsp + 8 * static_cast<int>(stream)]; }
+  static constexpr size_t kStreamsBesideR10 = 7;
   /// The first streams stay in registers, up to `most` of them, instead of slots: rsi, r11 to r15, rbx, and r10 for the
   /// eighth one. To be said before anything is emitted.
-  static constexpr size_t kStreamsBesideR10 = 7;
   void hold_streams(size_t most) { held_streams_ = std::min(most, kStreamRegisters.size()); }
   /// Where a stream is: in its register, or in rdx, which this sets.
   Xbyak::Reg64 at(size_t stream);
-  /// To move it on.
+  /// From here on the stream is at `to`.
   void set_stream(size_t stream, const Xbyak::Reg64& to);
   /// Streams [first, end) begin again where the call does.
   void start_streams(size_t first, size_t end);
@@ -195,7 +195,8 @@ class PoolCode : protected Emitter {
   /// What a cell of a vector of 16-bit elements gets of a window: the gradient, where the winner has that name.
   struct WordTerm {
     int64_t name;
-    std::function<Held()> winner, gradient;  ///< a word for each element; may say where they are from rdx on
+    /// The winners (0) or gradients (1), a word for each element; may say where they are from rdx on.
+    std::function<Held(int part)> part;
   };
   /// sum = what the cell gets of the windows, added up in f32 in their order. bf16. Uses k1, scratch 0 and 1 and
   /// `upper`; none of them may be a term's.

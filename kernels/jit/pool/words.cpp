@@ -48,14 +48,14 @@ void PoolCode::widen_words(const Zmm& to, const Zmm& from, int half) {
 void PoolCode::sum_words(const Zmm& sum, const Zmm& upper, const std::vector<WordTerm>& terms) {
   const Zmm won(scratch(0).getIdx()), moment(scratch(1).getIdx());
   const auto compare = [&](const WordTerm& term) {
-    const Held name = held_words(term.name), winner = term.winner();
+    const Held name = held_words(term.name), winner = term.part(0);
     if (winner.in_memory() && !name.in_memory()) return vpcmpeqw(k1, Zmm(held_vector(moment, name).getIdx()), winner);
     vpcmpeqw(k1, Zmm(held_vector(moment, winner).getIdx()), name);
   };
   bool first = true;
   for (const WordTerm& term : terms) {
     compare(term);
-    const Xbyak::Xmm gradient = held_vector(won, term.gradient());
+    const Xbyak::Xmm gradient = held_vector(won, term.part(1));
     if (terms.size() == 1) return vmovdqu16(sum | k1 | T_z, gradient);
     if (first) {
       vmovdqu16(won | k1 | T_z, gradient);

@@ -145,17 +145,17 @@ void PeriodKernel::emit_cell_of_words(const PeriodPart& columns, int64_t row, in
   std::vector<WordTerm> terms;
   each_window(columns, row, column, [&](int64_t back_y, int64_t back_x, int64_t tap) {
     const bool is_new = back_y == 0 && back_x == 0;
-    const auto kept = [this, back_y, back_x](int part) {
-      return ptr[at(kept_stream(back_y)) + rcx * 4 + static_cast<int>(part * kWordsBytes - back_x * 2 * half_)];
-    };
-    terms.push_back({tap, [=, this] { return is_new ? Held(Zmm(winners_)) : Held(kept(0)); },
-                     [=, this] { return is_new ? Held(Zmm(gradients_)) : Held(kept(1)); }});
+    terms.push_back({tap, [=, this](int part) {
+                       if (is_new) return Held(Zmm(part == 0 ? winners_ : gradients_));
+                       const auto behind = static_cast<int>(part * kWordsBytes - back_x * 2 * half_);
+                       return Held(ptr[at(kept_stream(back_y)) + rcx * 4 + behind]);
+                     }});
   });
   sum_words(sum, upper, terms);
   for (size_t k = 0; k < p_.out.size(); ++k) {
     const Zmm chosen = chosen_words(sum, (*choices_)[k], kWords, [&](const PoolOperand& o, size_t number) {
       const RegExp from = cell_at(o, at(back_stream(row, number)), column, 0);
-      if (&o != p_.in.data()) fetch(from, next_rows_of(o));  // the source has been read already
+      if (p_.back_in[number] != 0) fetch(from, next_rows_of(o));  // the source has been read already
       return from;
     });
     store_words(chosen, cell_at(p_.out[k], at(out_stream(row, k)), column, 0), kWords, streaming_);

@@ -246,7 +246,7 @@ void PlanePeriodKernel::search_floats(const Step& step, int64_t first, int behin
   const PeriodPart& rows = step.search;
   const SharedRows of_windows{step.shares ? shared_ : 0, p_.g.strides[1], [&](int64_t row, int part) {
                                 return at(shared_stream(row % shared_)) + rcx * 4 +
-                                       static_cast<int>(behind * 4 + part * windows_of_row(p_, isa()) * 4);
+                                       static_cast<int>(behind * 4 + part * gradients_at_);
                               }};
   const SharedRows* const shared = shared_ > 0 && !has_nan ? &of_windows : nullptr;
   if (planes_ > 1) return search_planes(step, behind, has_nan, shared);
@@ -416,7 +416,7 @@ void PlanePeriodKernel::store_chosen(int sums, int64_t row, const PlanePart& par
   for (size_t k = 0; k < p_.out.size(); ++k) {
     const Zmm chosen = chosen_words(packed, (*choices_)[k], count, [&](const PoolOperand& o, size_t number) {
       const RegExp from = cell_at(o, at(back_stream(number)), row, part.cell, part.plane * operand_apart(o));
-      if (&o != p_.in.data()) fetch(from);  // the source has been read already
+      if (p_.back_in[number] != 0) fetch(from);  // the source has been read already
       return from;
     });
     const RegExp to = cell_at(p_.out[k], at(out_stream(k)), row, part.cell, part.plane * result_apart(p_.out[k]));

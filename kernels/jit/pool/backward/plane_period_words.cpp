@@ -4,7 +4,6 @@
 // order of floats, both zeros are the same, and NaN of either sign are above the infinities: from the lowest number on,
 // which is minus infinity.
 #include <algorithm>
-#include <span>
 
 #include "kernels/jit/pool/backward/plane_period_kernel.hpp"
 #include "kernels/jit/pool/walk.hpp"
@@ -18,7 +17,7 @@ using Xbyak::Zmm;
 
 /// Vectors: some taps of each of the rows that are searched at once, the first of which becomes the largest, and their
 /// columns; the best tap and its number; scratch: cells and what is needed for a moment.
-constexpr int kRowsAtOnce = 2, kTapsAtOnce = 3, kMasks = 3;
+constexpr int kRowsAtOnce = 2, kTapsAtOnce = 3;
 Zmm tap_of_row(int64_t row, int64_t tap) { return Zmm(static_cast<int>(row * kTapsAtOnce + tap)); }
 Zmm column_of_row(int64_t row) { return Zmm(static_cast<int>(kRowsAtOnce * kTapsAtOnce + row)); }
 const Zmm kLargest(8), kNumber(9);
@@ -26,7 +25,7 @@ constexpr int kMoment = 0, kCells = 1, kCellsBehind = 2;
 constexpr int32_t kLeast = -0x8000;
 const Xbyak::Opmask kLowerWords = Xbyak::util::k7;  ///< of each lane, from the start of a call on
 
-Xbyak::Opmask mask(int64_t k) { return Xbyak::Opmask(static_cast<int>(1 + k % kMasks)); }
+Xbyak::Opmask mask_of_row(int64_t row) { return Xbyak::Opmask(static_cast<int>(1 + row)); }
 
 }  // namespace
 
@@ -154,22 +153,18 @@ void PlanePeriodKernel::search_words_along(const WordRows& of, int64_t first, in
       const bool only = t == 1 && !start;
       const Zmm number(scratch(kMoment).getIdx());
       vmovdqu16(number, words(t));  // by itself: masked loads of words are slow on some processors
-      for (int64_t i = 0; i < rows; ++i) vpcmpgtw(mask(i), of_tap(i, t), tap_of_row(i, 0));
+      for (int64_t i = 0; i < rows; ++i) vpcmpgtw(mask_of_row(i), of_tap(i, t), tap_of_row(i, 0));
       for (int64_t i = 0; i < rows; ++i) vpmaxsw(tap_of_row(i, 0), tap_of_row(i, 0), of_tap(i, t));
       for (int64_t i = 0; i < rows; ++i)
-        vmovdqu16(only ? column_of_row(i) | mask(i) | T_z : column_of_row(i) | mask(i), number);
+        vmovdqu16(only ? column_of_row(i) | mask_of_row(i) | T_z : column_of_row(i) | mask_of_row(i), number);
     }
   }
 }
 
 /// Elements as they come from memory become integers in the order of floats.
 void PlanePeriodKernel::order_words(const std::vector<Zmm>& elements) {
-  const Zmm signs(held_vector(scratch(kMoment), held_words(0x8000)).getIdx());
-  for (size_t k = 0; k < elements.size(); k += kMasks) {
-    const std::span some = std::span(elements).subspan(k, std::min<size_t>(kMasks, elements.size() - k));
-    for (size_t i = 0; i < some.size(); ++i) vpmovw2m(mask(static_cast<int64_t>(i)), some[i]);
-    for (size_t i = 0; i < some.size(); ++i) vpsubw(some[i] | mask(static_cast<int64_t>(i)), signs, some[i]);
-  }
+  const Zmm signs(held_vector(scratch(kMoment), held_words(kSignOfWord)).getIdx());
+  for (const Zmm& each : elements) count_from_zero(each, signs);
   const Held lift = held_words(0x8000 - counted_infinity());
   for (const Zmm& each : elements) vpsubw(each, each, lift);
 }

@@ -19,8 +19,7 @@ constexpr int64_t kMaxTaps = 16;
 constexpr size_t kMaxOperands = 128;
 constexpr size_t kMaxKernels = 12;
 constexpr size_t kCheapFront = 3;  ///< instructions that may be repeated for every window over an element
-constexpr int64_t kRun =
-    1 << 12;  ///< elements of rows that are walked stretch by stretch: they stay in the nearest cache
+constexpr int64_t kRun = 1 << 12;  ///< elements of rows walked stretch by stretch: they stay in the nearest cache
 
 int64_t count(const PoolGeometry::Taps& taps) { return taps.end - taps.begin; }
 
@@ -46,7 +45,10 @@ TapPool::TapPool(const Problem& problem, const Target& target)
       joined_(windows_join()),
       may_stream_(may_stream(p_, problem)) {
   const PoolGeometry& g = p_.g;
-  for (int64_t y = 0; y < g.dst[1]; ++y) y_taps_.push_back(g.taps(1, y));
+  for (const WindowStretch& s : window_stretches(g, 1)) {
+    y_taps_.insert(y_taps_.end(), static_cast<size_t>(s.count), s.taps);
+    alike_until_.insert(alike_until_.end(), static_cast<size_t>(s.count), s.first + s.count);
+  }
   most_rows_ = std::max<int64_t>(1, kRun / (g.dst[2] * g.channels));
   std::map<RowKind, size_t> first_kernels;
   for (int64_t z = 0; z < g.dst[0]; ++z) {
@@ -143,26 +145,14 @@ Status TapPool::operator()(const RunArgs& args) const {
   const int64_t cost = g.dst[2] * g.channels * elements(g.kernel);
   parallel_for(g.batch * g.dst[0] * g.dst[1], cost, [&](int64_t begin, int64_t end) {
     while (begin < end) {
-      const int64_t z = begin / g.dst[1] % g.dst[0], y = begin % g.dst[1];
-      const int64_t rows = rows_alike(z, y, std::min(end - begin, g.dst[1] - y));
-      run(args, {begin / g.dst[1] / g.dst[0], z, y, rows}, streaming);
+      const int64_t y = begin % g.dst[1];
+      const int64_t rows = std::min({alike_until_[static_cast<size_t>(y)] - y, most_rows_, end - begin});
+      run(args, {begin / g.dst[1] / g.dst[0], begin / g.dst[1] % g.dst[0], y, rows}, streaming);
       begin += rows;
     }
     if (streaming) end_streaming();
   });
   return {};
-}
-
-/// How many rows of windows from (z, y) on, of `most`, have the same kernels and taps: all short ones, else one.
-int64_t TapPool::rows_alike(int64_t z, int64_t y, int64_t most) const {
-  const auto kernel = [&](int64_t row) { return kernel_of_[static_cast<size_t>(z * p_.g.dst[1] + row)]; };
-  const auto taps = [&](int64_t row) {
-    const PoolGeometry::Taps& t = y_taps_[static_cast<size_t>(row)];
-    return std::pair(t.begin, t.end);
-  };
-  int64_t rows = 1;
-  while (rows < std::min(most, most_rows_) && kernel(y + rows) == kernel(y) && taps(y + rows) == taps(y)) ++rows;
-  return rows;
 }
 
 void TapPool::run(const RunArgs& args, const Rows& rows, bool streaming) const {

@@ -48,16 +48,16 @@ class TapPool {
   struct Rows {
     int64_t n, z, y, count;
   };
-  int64_t rows_alike(int64_t z, int64_t y, int64_t most) const;
   void run(const RunArgs& args, const Rows& rows, bool streaming) const;
   ForwardPool p_;
   std::vector<WindowStretch> stretches_;
   bool joined_, may_stream_;
-  int64_t most_rows_ = 1;         ///< that are walked together
+  int64_t most_rows_;             ///< that are walked together
   std::vector<Kernels> kernels_;  ///< kind of row by kind of row, of each stretch
   /// Windows along an axis.
   std::vector<PoolGeometry::Taps> z_taps_, y_taps_;
-  std::vector<size_t> kernel_of_;  ///< each row of windows of an image: the first one
+  std::vector<int64_t> alike_until_;  ///< y of the first row behind `y` whose windows have other taps
+  std::vector<size_t> kernel_of_;     ///< each row of windows of an image: the first one
 };
 
 }  // namespace partita::jit
