@@ -42,36 +42,50 @@ Fold fold_for(OpKind kind) {
   }
 }
 
+int64_t elements_of_slice(const Dims& dims, const std::vector<bool>& reduced) {
+  int64_t count = 1;
+  for (int d = 0; d < dims.size(); ++d)
+    if (reduced[static_cast<size_t>(d)]) count *= dims[d];
+  return count;
+}
+
+/// What is folded of a source's element.
+Value folded(ExprBuilder b, OpKind kind, Value x) {
+  if (kind == OpKind::ReduceL1) return b.apply(ExprOp::abs, x);
+  return kind == OpKind::ReduceL2 ? b.apply(ExprOp::square, x) : x;
+}
+
+/// The result, from what so many elements were folded into.
+Value finished(ExprBuilder b, OpKind kind, Value sum, int64_t count) {
+  if (kind == OpKind::ReduceL2) return b.apply(ExprOp::sqrt, sum);
+  return kind == OpKind::ReduceMean && count != 1 ? b.div(sum, b.constant(static_cast<float>(count))) : sum;
+}
+
 }  // namespace
 
 Status lower_reduction(Lowering& l) {
   const TensorDesc src = l.input(0), dst = l.output(0);
   const OpKind kind = l.op->kind;
   const std::vector<bool> reduced = reduced_axes(l, src.dims.size());
-  const bool finished = kind != OpKind::ReduceL2 && kind != OpKind::ReduceMean && dst.dtype == Dtype::f32 &&
-                        is_dense(dst.dims, dst.strides);
-  const int sums = finished ? l.output_buffer(0) : l.add_temporary(Dtype::f32, dst.dims);
+  const int64_t count = elements_of_slice(src.dims, reduced);
 
   LoopStep walk;
-  Value x = walk.load(src, l.input_buffer(0));
-  ExprBuilder b = walk.builder();
-  if (kind == OpKind::ReduceL1) x = b.apply(ExprOp::abs, x);
-  if (kind == OpKind::ReduceL2) x = b.apply(ExprOp::square, x);
+  const Value x = folded(walk.builder(), kind, walk.load(src, l.input_buffer(0)));
+  if (count == 1) {
+    walk.store(over_source(dst, src.dims, reduced), l.output_buffer(0), finished(walk.builder(), kind, x, count));
+    l.add_step(walk.take());
+    return {};
+  }
+  const bool at_once = kind != OpKind::ReduceL2 && kind != OpKind::ReduceMean && dst.dtype == Dtype::f32 &&
+                       is_dense(dst.dims, dst.strides);
+  const int sums = at_once ? l.output_buffer(0) : l.add_temporary(Dtype::f32, dst.dims);
   walk.fold(fold_for(kind), over_source(l.buffer_desc(sums), src.dims, reduced), sums, x);
   l.add_step(walk.take());
-  if (finished) return {};
+  if (at_once) return {};
 
   LoopStep finish;
-  Value sum = finish.load(l.buffer_desc(sums), sums);
-  ExprBuilder f = finish.builder();
-  if (kind == OpKind::ReduceL2) sum = f.apply(ExprOp::sqrt, sum);
-  if (kind == OpKind::ReduceMean) {
-    double count = 1;
-    for (int d = 0; d < src.dims.size(); ++d)
-      if (reduced[static_cast<size_t>(d)]) count *= static_cast<double>(src.dims[d]);
-    sum = f.div(sum, f.constant(static_cast<float>(count)));
-  }
-  finish.store(dst, l.output_buffer(0), sum);
+  const Value sum = finish.load(l.buffer_desc(sums), sums);
+  finish.store(dst, l.output_buffer(0), finished(finish.builder(), kind, sum, count));
   l.add_step(finish.take());
   return {};
 }

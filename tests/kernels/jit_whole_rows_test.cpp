@@ -22,7 +22,7 @@ class Rows {
     p.in = {dense_desc(dtype, {rows, length})};
     p.out = {p.in[0], {Dtype::f32, {rows, 1}, {apart, 1}, 0}};
     EXPECT_EQ(jit::plan_rows(p, {.isa = isa, .threads = 1}, {false, true},
-                             {.in = {}, .in_result = {}, .out_result = {1}}, plan_),
+                             {.in = {}, .in_result = {}, .out_result = {1}, .runs = true}, plan_),
               nullptr);
     plan_.may_stream = streaming;
     jit::ScratchPlan scratch;

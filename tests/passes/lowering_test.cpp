@@ -247,6 +247,18 @@ TEST(lower, gradients_of_global_maxima) {
       "pads_begin=[0,0], pads_end=[0,0], data_format=NCX}");
 }
 
+TEST(lower, slices_of_one_element_are_not_folded) {
+  for (const char* kind : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceL1", "ReduceL2"})
+    for (const char* keep : {"true", "false"}) {
+      const std::string text = str("%1 = ", kind, "(%0: bf16[3,1,5,1]) {axes=[1,3], keep_dims=", keep, "}");
+      expect_reference(text);
+      expect_reference(text, {{0, {1, 1, 3, 1}}});
+      const CompiledGraph compiled = compiled_graph(text, 1);
+      ASSERT_NE(compiled.executable, nullptr) << text;
+      EXPECT_EQ(compiled.executable->program.steps.size(), 1U) << compiled.steps();
+    }
+}
+
 TEST(lower, the_first_nan_is_a_global_maximum) {
   if (!generates_code()) GTEST_SKIP() << "oneDNN's kernel, which passes over NaN, comes first without generated code";
   CompiledGraph compiled = compiled_graph(

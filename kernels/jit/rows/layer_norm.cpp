@@ -31,7 +31,7 @@ const char* plan_forward(const Problem& p, const Target& target, RowPlan& plan) 
   if (!begin) return "`begin_norm_axis` is out of range";
   std::vector<bool> reduced(static_cast<size_t>(rank), false);
   for (int d = *begin; d < rank; ++d) reduced[static_cast<size_t>(d)] = true;
-  RowPorts ports;
+  RowPorts ports{.in = {}, .in_result = {}, .out_result = {}, .runs = true};
   if (has_stats(p)) ports.out_result = {1, 2};
   if (const char* reason = plan_rows(p, target, reduced, ports, plan)) return reason;
   if (!plan.space.along_lanes) return "the normalised elements are not next to each other";

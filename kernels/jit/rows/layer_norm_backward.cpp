@@ -34,7 +34,7 @@ const char* plan_backward(const Problem& p, const Target& target, RowPlan& plan)
   if (!begin) return "`begin_norm_axis` is out of range";
   std::vector<bool> reduced(static_cast<size_t>(rank), false);
   for (int d = *begin; d < rank; ++d) reduced[static_cast<size_t>(d)] = true;
-  const RowPorts ports{.in = {0}, .in_result = {2, 3}, .out_result = {}};
+  const RowPorts ports{.in = {0}, .in_result = {2, 3}, .out_result = {}, .runs = true};
   if (const char* reason = plan_rows(p, target, reduced, ports, plan)) return reason;
   if (!plan.space.along_lanes) return "the normalised elements are not next to each other";
   if (has_affine(p, 4))

@@ -73,7 +73,7 @@ std::vector<RowView> views_of(const std::vector<SharedAxis>& outer, const Shared
 }
 
 const char* row_space(const Dims& dims, const std::vector<bool>& reduced, const std::vector<SpaceOperand>& operands,
-                      RowSpace& space) {
+                      RowSpace& space, bool runs) {
   std::vector<SharedAxis> inside, others;
   for (int d = 0; d < dims.size(); ++d)
     (reduced[static_cast<size_t>(d)] ? inside : others).push_back(shared_axis(dims, d, operands));
@@ -83,8 +83,9 @@ const char* row_space(const Dims& dims, const std::vector<bool>& reduced, const 
                    [](const SharedAxis& a, const SharedAxis& b) { return a.strides[0] > b.strides[0]; });
   others = joined_axes(others);
   SharedAxis along = inside.empty() ? single(operands.size()) : inside[0];
-  space.along_lanes = inside.empty() || is_run(along, operands);
   const SharedAxis other = taken_last(others, operands.size());
+  // Slices of one element are reduced side by side, as many as a vector has lanes.
+  space.along_lanes = inside.empty() ? runs || !is_run(other, operands) : is_run(along, operands);
   if (!space.along_lanes && !is_run(other, operands)) return "neither reduced nor other elements lie in runs";
   const SharedAxis &rows = space.along_lanes ? other : along, &lanes = space.along_lanes ? along : other;
   space.outer = {};

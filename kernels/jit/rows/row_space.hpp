@@ -40,10 +40,10 @@ struct RowSpace {
   std::vector<RowView> views;  ///< of the operands, in their order
 };
 
-/// Fills `space`; the first operand is a result and decides the order of the walk. Null, or why generated code cannot
-/// walk the operands.
+/// Fills `space`; the first operand is a result and decides the order of the walk. `runs`: slices of one element are
+/// runs, as others may be. Null, or why generated code cannot walk the operands.
 const char* row_space(const Dims& dims, const std::vector<bool>& reduced, const std::vector<SpaceOperand>& operands,
-                      RowSpace& space);
+                      RowSpace& space, bool runs);
 
 /// An axis that several operands share, with the stride of each.
 struct SharedAxis {

@@ -148,7 +148,7 @@ const char* plan_rows(const Problem& problem, const Target& target, const std::v
     operands.push_back({RowView::From::in, k, widened(problem.in[static_cast<size_t>(k)], dims, reduced), true});
   for (int k : ports.out_result)
     operands.push_back({RowView::From::out, k, widened(problem.out[static_cast<size_t>(k)], dims, reduced), true});
-  if (const char* reason = row_space(dims, reduced, operands, plan.space)) return reason;
+  if (const char* reason = row_space(dims, reduced, operands, plan.space, ports.runs)) return reason;
   plan.tiling = tiling_of(plan.space, ports.columns_once);
   place_views(problem, operands, plan);
   plan.may_stream = exceeds_cache(problem);

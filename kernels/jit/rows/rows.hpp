@@ -53,6 +53,7 @@ struct RowPorts {
   std::vector<int> in_result;    ///< read once a result
   std::vector<int> out_result;   ///< written once a result
   bool front_is_result = false;  ///< what the front expression loads, too
+  bool runs = false;             ///< slices must lie along lanes
   bool columns_once = false;     ///< where lanes are results, elements are read by one sweep, so tiles may be large
 };
 
