@@ -49,6 +49,7 @@ constexpr auto kTraits = std::to_array<StepTraits>({
      .keeps_axes = true,
      .adds_up = true},
     {.name = "prelu_backward", .keeps_axes = true, .adds_up = true},
+    {.name = "concat"},
     {.name = "dropout"},
     {.name = "tiles"},
 });
@@ -105,6 +106,12 @@ Problem copy_loop(const TensorDesc& from, const TensorDesc& to) {
   ExprBuilder build(loop.back);
   build.store(0, build.load(0));
   return loop;
+}
+
+bool is_copy(const Problem& problem) {
+  const auto& code = problem.back.code;
+  return problem.step == StepKind::loop && problem.in.size() == 1 && problem.out.size() == 1 && code.size() == 2 &&
+         code[0].op == ExprOp::load && code[1].op == ExprOp::store && problem.in[0].dtype == problem.out[0].dtype;
 }
 
 bool makes_integer(const Instr& in, const Problem& problem) {

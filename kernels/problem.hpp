@@ -54,6 +54,7 @@ enum class StepKind : uint8_t {
   resample,
   resample_backward,
   prelu_backward,
+  concat,  ///< along Attr::axis of out[0]; loops that copy make it (passes/optimize/join_copies)
   dropout,
   tiles,  ///< a program for each tile of a space (passes/tile); made by its pass, no kernel table
 };
@@ -116,6 +117,8 @@ struct Problem {
   friend bool operator==(const Problem&, const Problem&) = default;
 };
 
+/// Whether the problem is a loop that does nothing but to copy the elements of a tensor as they are.
+bool is_copy(const Problem& problem);
 /// Whether the instruction of an expression of `problem` makes a 32-bit integer rather than an f32.
 bool makes_integer(const Instr& in, const Problem& problem);
 /// A loop that copies in[0], which lies as `from` says, to out[0], which lies as `to` says; both have the same dims.

@@ -3,6 +3,7 @@
 #include <array>
 
 #if PARTITA_JIT
+#include "kernels/jit/flat/concat.hpp"
 #include "kernels/jit/flat/flat.hpp"
 #include "kernels/jit/flat/strided.hpp"
 #include "kernels/jit/pool/backward/backward.hpp"
@@ -261,6 +262,14 @@ constexpr std::array kPreluBackward = {
     reference_row("prelu_backward_any_ref", StepKind::prelu_backward),
 };
 
+constexpr std::array kConcat = {
+#if PARTITA_JIT
+    jit_row<jit::refuse_concat, jit::make_concat, Isa::avx512>("concat_any_jit_avx512", StepKind::concat),
+    jit_row<jit::refuse_concat, jit::make_concat, Isa::avx2>("concat_any_jit_avx2", StepKind::concat),
+#endif
+    reference_row("concat_any_ref", StepKind::concat),
+};
+
 constexpr std::array kDropout = {reference_row("dropout_any_ref", StepKind::dropout)};
 
 }  // namespace
@@ -289,6 +298,7 @@ std::span<const Kernel> kernels_for(StepKind step) {
     case StepKind::resample: return kResample;
     case StepKind::resample_backward: return kResampleBackward;
     case StepKind::prelu_backward: return kPreluBackward;
+    case StepKind::concat: return kConcat;
     case StepKind::dropout: return kDropout;
   }
   return {};

@@ -62,6 +62,7 @@ bool splits_sums(const Problem& problem) {
     case StepKind::layer_norm:
     case StepKind::resample:
     case StepKind::resample_backward:
+    case StepKind::concat:
     case StepKind::dropout:
     case StepKind::tiles: return false;
   }

@@ -35,10 +35,7 @@ class Dropper {
   /// One load and its store, from all of one buffer to the same places of another.
   bool moves_nothing(const Step& step) const {
     const Problem& p = step.problem;
-    if (p.step != StepKind::loop || step.in.size() != 1 || step.out.size() != 1 || step.in[0] < 0) return false;
-    const auto& code = p.back.code;
-    if (code.size() != 2 || code[0].op != ExprOp::load || code[1].op != ExprOp::store) return false;
-    if (!same_places(p.in[0], p.out[0])) return false;
+    if (!is_copy(p) || step.in[0] < 0 || !same_places(p.in[0], p.out[0])) return false;
     const auto covered = [&](int b) { return elements(p.in[0].dims) == buffer(b).desc.elements(); };
     return covered(step.in[0]) && covered(step.out[0]);
   }

@@ -9,6 +9,7 @@
 #include "passes/mark_constants.hpp"
 #include "passes/optimize/drop_copies.hpp"
 #include "passes/optimize/fuse_loops.hpp"
+#include "passes/optimize/join_copies.hpp"
 #include "passes/optimize/untangle.hpp"
 #include "passes/plan.hpp"
 #include "passes/select.hpp"
@@ -35,6 +36,7 @@ Result<Compiled> compile_for(const Target& target, const Partition& partition, c
   drop_copies(executable->program);
   fuse_loops(executable->program, target);
   untangle(executable->program, target);
+  join_copies(executable->program, target);
   mark_constants(executable->program);
   PT_TRY(select_kernels(executable->program, target));
   plan_memory(executable->program);

@@ -151,12 +151,6 @@ bool shares_lines(const TensorDesc& desc, int axis) {
   return desc.dims[axis] > 1 && bits > 0 && bits < int64_t{kCacheLine} * 8;
 }
 
-bool only_copies(const Problem& loop) {
-  const auto& code = loop.back.code;
-  return code.size() == 2 && code[0].op == ExprOp::load && code[1].op == ExprOp::store &&
-         loop.in[0].dtype == loop.out[0].dtype;
-}
-
 Problem in_words(Problem loop) {
   constexpr int64_t kBits = 32;
   const int64_t bits = bits_of(loop.out[0].dtype), each = kBits / std::max<int64_t>(bits, 8);
@@ -165,7 +159,7 @@ Problem in_words(Problem loop) {
     for (int d = 0; d + 1 < desc.dims.size(); ++d) whole = whole && (desc.dims[d] == 1 || desc.strides[d] % each == 0);
     return whole;
   };
-  if (!only_copies(loop) || bits < 8 || bits >= kBits || !has_words(loop.in[0]) || !has_words(loop.out[0])) return loop;
+  if (!is_copy(loop) || bits < 8 || bits >= kBits || !has_words(loop.in[0]) || !has_words(loop.out[0])) return loop;
   for (auto* side : {&loop.in, &loop.out})
     for (TensorDesc& desc : *side) {
       desc.dtype = Dtype::f32;

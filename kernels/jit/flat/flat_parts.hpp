@@ -84,8 +84,6 @@ Problem with_axes(const Problem& loop, const Dims& order);
 Problem prepared(const Problem& loop);
 /// Whether elements that follow each other along `axis` may be parts of one cache line, though not the same element.
 bool shares_lines(const TensorDesc& desc, int axis);
-/// Whether nothing is done but to copy the elements of a tensor as they are.
-bool only_copies(const Problem& loop);
 /// A prepared loop that copies smaller elements: as one that copies words of 32 bits, where rows consist of them, so
 /// that nothing is converted there and back.
 Problem in_words(Problem prepared);

@@ -92,7 +92,7 @@ struct TilePlace {
 class StridedLoop {
  public:
   StridedLoop(const Problem& loop, const Target& target) : problem_(tiled_space(loop)), target_(target) {
-    if (only_copies(problem_)) shared_lines_ = put_lines_together(problem_);
+    if (is_copy(problem_)) shared_lines_ = put_lines_together(problem_);
     const Dims& dims = problem_.out[0].dims;
     empty_ = elements(dims) == 0;
     if (empty_) return;
@@ -144,7 +144,7 @@ class StridedLoop {
 
   /// Copies of few rows have no tiles to fit anywhere, and little to do in each.
   int64_t tile_length(const Dims& dims) const {
-    if (!only_copies(problem_) || dims[dims.size() - 2] > kFewRows) return kTileLength;
+    if (!is_copy(problem_) || dims[dims.size() - 2] > kFewRows) return kTileLength;
     switch (shared_lines_) {
       case SharedLines::source: return kTileOfLines;
       case SharedLines::result: return kRowsOfLines;
@@ -211,7 +211,7 @@ class StridedLoop {
 
   /// Copies go without a tile, unless they are to stream and a register is less than a line.
   bool copies_directly() const {
-    if (!only_copies(problem_)) return false;
+    if (!is_copy(problem_)) return false;
     for (const auto* side : {&in_, &out_})
       if (std::max(side->front().inner(), side->front().other()) * 4 > TransposeKernel::kMaxRow) return false;
     if (in_[0].access == Access::direct) return in_[0].inner() == 1 && out_[0].access == Access::transposed;

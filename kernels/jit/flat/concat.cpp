@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Concatenations as rows of bytes that consist of a piece of each source, so that a result is written from its first
+// line to its last one. Rows of short pieces are copied by generated code; large results, whose rows may begin inside
+// lines, leave through lines in scratch memory. Long pieces are copied one by one, and threads share their bytes.
+#include "kernels/jit/flat/concat.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+
+#include "kernels/jit/code/run_of.hpp"
+#include "kernels/jit/flat/concat_kernel.hpp"
+#include "kernels/jit/flat/exceeds_cache.hpp"
+#include "kernels/jit/flat/flat_parts.hpp"
+#include "kernels/jit/flat/stream_copy.hpp"
+#include "kernels/loop/collapse.hpp"
+#include "kernels/thread_scratch.hpp"
+#include "src/base/check.hpp"
+#include "src/base/dtype.hpp"
+#include "src/base/round.hpp"
+#include "src/base/shape.hpp"
+#include "src/base/threads.hpp"
+
+namespace partita::jit {
+namespace {
+
+constexpr int64_t kLongPiece = 4096;    ///< bytes of pieces, on average, to which a call of their own is nothing
+constexpr int64_t kStagedBytes = 8192;  ///< of rows that leave for memory together
+constexpr int64_t kUnit = 4096;         ///< bytes: what is shared out of long pieces
+
+struct Plan {
+  std::vector<int64_t> pieces;  ///< bytes of each source in a row of the result
+  Problem rows;                 ///< the tensors over rows; at least one axis
+  int64_t row_bytes = 0;
+};
+
+/// The tensor without axes but `axes`.
+TensorDesc over(const TensorDesc& desc, const Dims& axes) {
+  TensorDesc rows{desc.dtype, {}, {}, desc.offset};
+  for (int64_t d : axes) {
+    rows.dims.push_back(desc.dims[static_cast<int>(d)]);
+    rows.strides.push_back(desc.strides[static_cast<int>(d)]);
+  }
+  if (axes.empty()) rows.dims = {1}, rows.strides = {0};
+  return rows;
+}
+
+const char* plan_of(const Problem& p, Plan& plan) {
+  constexpr const char* kNotARun = "the elements of a piece are not next to each other";
+  const TensorDesc& out = p.out[0];
+  const auto axis = normal_axis(p.attrs.i64(Attr::axis), out.dims.size());
+  if (!axis) return "`axis` is out of range";
+  if (bits_of(out.dtype) < 8) return "elements are less than bytes";
+  if (p.in.size() > kMaxLoopOperands) return "too many operands";
+  const auto lies = [&](const TensorDesc& desc, int d, int64_t stride) {
+    return desc.dims[d] == 1 || desc.strides[d] == stride;
+  };
+  const auto all_lie = [&](int d, int64_t stride) {
+    return lies(out, d, stride) && std::ranges::all_of(p.in, [&](const TensorDesc& in) { return lies(in, d, stride); });
+  };
+  Dims order = axes_in_memory_order(out.strides);
+  int64_t run = 1;  // elements that one index along the axis has
+  while (order.back() != *axis) {
+    const int d = static_cast<int>(order.back());
+    if (!all_lie(d, run)) return kNotARun;
+    run *= out.dims[d];
+    order.erase(order.size() - 1);
+  }
+  order.erase(order.size() - 1);
+  if (!all_lie(*axis, run)) return kNotARun;
+  for (const TensorDesc& in : p.in) {
+    if (elements(in.dims) == 0) return "a tensor has no elements";
+    plan.pieces.push_back(in.dims[*axis] * run * element_bytes(in.dtype));
+    plan.row_bytes += plan.pieces.back();
+    plan.rows.in.push_back(over(in, order));
+  }
+  plan.rows.out.push_back(over(out, order));
+  plan.rows = collapsed(plan.rows);
+  return nullptr;
+}
+
+class Concat {
+ public:
+  Concat(const Problem& p, const Target& target) : threads_(std::max(target.threads, 1)) {
+    PT_ASSERT(plan_of(p, plan_) == nullptr);
+    rows_ = plan_.rows.out[0].dims;
+    for (const TensorDesc& desc : plan_.rows.in) in_.emplace_back(desc);
+    out_.emplace(plan_.rows.out[0]);
+    each_ = element_bytes(p.out[0].dtype);
+    large_ = exceeds_cache(p);
+    long_ = plan_.row_bytes / static_cast<int64_t>(plan_.pieces.size()) >= kLongPiece;
+    if (!long_) make_kernels(target.isa);
+  }
+
+  size_t scratch_bytes() const { return staged_rows_ > 0 ? scratch().bytes() : 0; }
+
+  Status operator()(const RunArgs& args) const {
+    const int64_t rows = elements(rows_);
+    if (long_) {
+      const int64_t bytes = rows * plan_.row_bytes, units = (bytes + kUnit - 1) / kUnit;
+      parallel_for(units, kUnit / each_,
+                   [&](int64_t begin, int64_t end) { copy_bytes(args, begin * kUnit, std::min(end * kUnit, bytes)); });
+      return {};
+    }
+    const bool streams = streaming_ && outputs_aligned(args);
+    const auto part = [&](int64_t begin, int64_t end, int number) {
+      if (staged_rows_ > 0)
+        copy_staged(args, begin, end, {scratch().share(args.scratch, number), staged_bytes()});
+      else
+        each_run(begin, end, [&](const Dims& at, int64_t n) { run(streams ? *streaming_ : *plain_, args, at, n); });
+      if (streams || staged_rows_ > 0) end_streaming();
+    };
+    parallel_for(rows, plan_.row_bytes / each_, part, static_cast<int>(threads_));
+    return {};
+  }
+
+ private:
+  using Sources = std::array<const void*, kMaxLoopOperands>;
+
+  size_t staged_bytes() const { return static_cast<size_t>(staged_rows_ * plan_.row_bytes); }
+  ThreadScratch scratch() const { return {threads_, static_cast<int64_t>(StagedLines::scratch_bytes(staged_bytes()))}; }
+
+  void make_kernels(Isa isa) {
+    const int last = rows_.size() - 1;
+    ConcatShape shape{.pieces = {}, .dst_row = plan_.rows.out[0].strides[last] * each_};
+    if (large_) shape.fetching = Fetching::of_many_streams();
+    for (size_t k = 0; k < plan_.pieces.size(); ++k)
+      shape.pieces.push_back({plan_.pieces[k], plan_.rows.in[k].strides[last] * each_});
+    plain_ = std::make_shared<const ConcatKernel>(isa, shape);
+    if (!large_) return;
+    if (lines_alone()) {
+      shape.streaming = true;
+      streaming_ = std::make_shared<const ConcatKernel>(isa, shape);
+    } else if (shape.dst_row == plan_.row_bytes || rows_[last] == 1) {
+      staged_rows_ = std::min(rows_[last], std::max<int64_t>(kStagedBytes / plan_.row_bytes, 1));
+    }
+  }
+
+  /// Pieces are whole cache lines of the result.
+  bool lines_alone() const {
+    const TensorDesc& out = plan_.rows.out[0];
+    const auto whole = [](int64_t bytes) { return bytes % kCacheLine == 0; };
+    return std::ranges::all_of(plan_.pieces, whole) && whole(out.offset * each_) &&
+           std::ranges::all_of(out.strides, [&](int64_t stride) { return whole(stride * each_); });
+  }
+
+  /// f(at, rows) for rows [begin, end), as far as they follow each other along the last axis.
+  template <class F>
+  void each_run(int64_t begin, int64_t end, F f) const {
+    const int last = rows_.size() - 1;
+    while (begin < end) {
+      const Dims at = coordinates(begin, rows_);
+      const int64_t n = std::min(end - begin, rows_[last] - at[last]);
+      f(at, n);
+      begin += n;
+    }
+  }
+
+  std::byte* result(const RunArgs& args, const Dims& at) const {
+    return const_cast<std::byte*>(out_->row(args.out[0], at));
+  }
+
+  Sources sources(const RunArgs& args, const Dims& at) const {
+    Sources from;
+    for (size_t k = 0; k < in_.size(); ++k) from[k] = in_[k].row(args.in[k], at);
+    return from;
+  }
+
+  void run(const ConcatKernel& kernel, const RunArgs& args, const Dims& at, int64_t n) const {
+    Sources from = sources(args, at);
+    kernel(from.data(), result(args, at), n);
+  }
+
+  void copy_staged(const RunArgs& args, int64_t begin, int64_t end, StagedLines lines) const {
+    const std::byte* behind = nullptr;
+    each_run(begin, end, [&](Dims at, int64_t n) {
+      for (int64_t some = 0; n > 0; n -= some, at.back() += some) {
+        some = std::min(n, staged_rows_);
+        std::byte* const to = result(args, at);
+        if (to != behind) lines.finish();
+        Sources from = sources(args, at);
+        (*plain_)(from.data(), lines.place(to), some);
+        const int64_t bytes = some * plan_.row_bytes;
+        lines.written(to, static_cast<size_t>(bytes));
+        behind = to + bytes;
+      }
+    });
+    lines.finish();
+  }
+
+  /// Of all rows as if they followed each other.
+  void copy_bytes(const RunArgs& args, int64_t begin, int64_t end) const {
+    while (begin < end) {
+      const Dims at = coordinates(begin / plan_.row_bytes, rows_);
+      std::byte* const to = result(args, at);
+      int64_t done = begin % plan_.row_bytes, piece = 0;
+      const int64_t stop = std::min(plan_.row_bytes, done + end - begin);
+      begin += stop - done;
+      for (size_t k = 0; k < in_.size() && done < stop; piece += plan_.pieces[k++]) {
+        const int64_t some = std::min(piece + plan_.pieces[k], stop) - done;
+        if (some <= 0) continue;
+        copy(to + done, in_[k].row(args.in[k], at) + (done - piece), static_cast<size_t>(some));
+        done += some;
+      }
+    }
+    if (large_) end_streaming();
+  }
+
+  void copy(std::byte* to, const std::byte* from, size_t bytes) const {
+    large_ ? stream_copy(to, from, bytes, from + Fetching::kFewStreams)
+           : static_cast<void>(std::memcpy(to, from, bytes));
+  }
+
+  Plan plan_;
+  int64_t threads_;
+  Dims rows_;
+  std::vector<RowPlaces> in_;
+  std::optional<RowPlaces> out_;
+  int64_t each_ = 1;  ///< bytes of an element
+  bool large_ = false, long_ = false;
+  int64_t staged_rows_ = 0;  ///< 0: rows are written where they belong
+  std::shared_ptr<const ConcatKernel> plain_, streaming_;
+};
+
+}  // namespace
+
+const char* refuse_concat(const Problem& problem, const Target&) {
+  Plan plan;
+  return plan_of(problem, plan);
+}
+
+Result<Run> make_concat(const Problem& problem, const Target& target) { return run_of<Concat>(problem, target); }
+
+}  // namespace partita::jit
