@@ -43,7 +43,7 @@ void check_rows(Isa isa, const std::vector<int64_t>& bytes, int64_t rows, Random
     for (size_t k = 0; k < bytes.size(); to += bytes[k++])
       std::memcpy(to, sources[k].memory.data() + r * sources[k].row, static_cast<size_t>(bytes[k]));
   }
-  jit::ConcatKernel (isa, shape)(from.data(), got.data(), rows);
+  jit::ConcatKernel(isa, shape)(from.data(), got.data(), rows);
   EXPECT_EQ(std::memcmp(got.data(), expected.data(), got.size()), 0);
 }
 

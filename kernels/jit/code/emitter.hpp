@@ -124,6 +124,9 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   /// the upper bytes. Stores use scratch 3; `streaming` as above.
   void load_bytes(Xbyak::Xmm dst, int bytes, const Xbyak::RegExp& address, int count);
   void store_bytes(Xbyak::Xmm v, int bytes, const Xbyak::RegExp& address, int count, bool streaming);
+  /// Moves a power of two of bytes, up to a vector of AVX-512; streaming ones are vectors of this code. Uses vector
+  /// register 0 or rcx.
+  void move_bytes(int bytes, const Xbyak::RegExp& from, const Xbyak::RegExp& to, bool streaming);
   /// Stores `count` elements of 16 bits that lie side by side in a whole vector. AVX-512 alone.
   void store_words(Xbyak::Xmm v, const Xbyak::RegExp& address, int count, bool streaming);
   /// Loads `count` elements of 4 bytes that lie `step` elements apart. Uses scratch 0 and 1.

@@ -463,6 +463,22 @@ void Emitter::stream(Xmm v, const RegExp& address, int bytes) {
   }
 }
 
+void Emitter::move_bytes(int bytes, const RegExp& from, const RegExp& to, bool streaming) {
+  const auto through = [&](const Xmm& v) {
+    vmovups(v, ptr[from]);
+    streaming ? vmovntps(ptr[to], v) : vmovups(ptr[to], v);
+  };
+  switch (bytes) {
+    case 64: return through(Xbyak::Zmm(0));
+    case 32: return through(Xbyak::Ymm(0));
+    case 16: return through(Xmm(0));
+    case 8: return mov(rcx, qword[from]), mov(qword[to], rcx);
+    case 4: return mov(ecx, dword[from]), mov(dword[to], ecx);
+    case 2: return movzx(ecx, word[from]), mov(word[to], cx);
+    default: return movzx(ecx, byte[from]), mov(byte[to], cl);
+  }
+}
+
 void Emitter::advance(const Xbyak::Operand& to, int64_t bytes) {
   if (bytes == 0) return;
   if (bytes == static_cast<int32_t>(bytes)) return add(to, static_cast<uint32_t>(bytes));

@@ -49,21 +49,21 @@ void ConcatKernel::emit_row(const ConcatShape& shape) {
 
 /// To bytes [at, at + bytes) of the row.
 void ConcatKernel::emit_piece(const Xbyak::Reg64& from, int64_t at, int64_t bytes) {
-  const int64_t vector = vector_bytes(), pass = kUnrolled * vector, passes = bytes / pass;
+  const int vector = vector_bytes(), pass = kUnrolled * vector;
+  const int64_t passes = bytes / pass;
   const auto there = static_cast<int>(at);
   int64_t done = 0;
   if (passes > 2) {
     Xbyak::Label next;
     xor_(ecx, ecx);
     L(next);
-    for (int64_t v = 0; v < pass; v += vector)
-      move(vector, from + rcx + static_cast<int>(v), rsi + rcx + (there + static_cast<int>(v)));
+    for (int v = 0; v < pass; v += vector) move(vector, from + rcx + v, rsi + rcx + (there + v));
     add(rcx, static_cast<uint32_t>(pass));
     cmp(rcx, static_cast<uint32_t>(passes * pass));
     jb(next, T_NEAR);
     done = passes * pass;
   }
-  int64_t part = vector;
+  int part = vector;
   while (part > bytes) part /= 2;
   const auto move_part = [&](int64_t begin) {
     move(part, from + static_cast<int>(begin), rsi + (there + static_cast<int>(begin)));
@@ -72,21 +72,9 @@ void ConcatKernel::emit_piece(const Xbyak::Reg64& from, int64_t at, int64_t byte
   if (done < bytes) move_part(bytes - part);
 }
 
-void ConcatKernel::move(int64_t bytes, const Xbyak::RegExp& from, const Xbyak::RegExp& to) {
-  const auto through = [&](const Xbyak::Xmm& v) {
-    fetch_line(from, fetching_);
-    vmovups(v, ptr[from]);
-    streaming_ ? vmovntps(ptr[to], v) : vmovups(ptr[to], v);
-  };
-  switch (bytes) {
-    case 64: return through(Xbyak::Zmm(0));
-    case 32: return through(Xbyak::Ymm(0));
-    case 16: return through(Xbyak::Xmm(0));
-    case 8: return mov(rcx, qword[from]), mov(qword[to], rcx);
-    case 4: return mov(ecx, dword[from]), mov(dword[to], ecx);
-    case 2: return movzx(ecx, word[from]), mov(word[to], cx);
-    default: return movzx(ecx, byte[from]), mov(byte[to], cl);
-  }
+void ConcatKernel::move(int bytes, const Xbyak::RegExp& from, const Xbyak::RegExp& to) {
+  if (bytes >= 16) fetch_line(from, fetching_);
+  move_bytes(bytes, from, to, streaming_);
 }
 
 }  // namespace partita::jit

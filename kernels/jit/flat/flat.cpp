@@ -9,6 +9,7 @@
 
 #include "kernels/jit/code/expand.hpp"
 #include "kernels/jit/code/run_of.hpp"
+#include "kernels/jit/flat/block_copy.hpp"
 #include "kernels/jit/flat/exceeds_cache.hpp"
 #include "kernels/jit/flat/flat_parts.hpp"
 #include "kernels/jit/flat/fold_loop.hpp"
@@ -174,6 +175,7 @@ const char* refuse_flat(const Problem& problem, const Target&) {
 }
 
 Result<Run> make_flat(const Problem& problem, const Target& target) {
+  if (auto blocks = block_copy_plan(problem, target)) return make_block_copy(problem, target, std::move(*blocks));
   return has_folds(problem) ? make_fold_loop(problem, target) : run_of<FlatLoop>(problem, target);
 }
 

@@ -11,6 +11,7 @@
 
 #include "kernels/jit/code/expand.hpp"
 #include "kernels/jit/code/run_of.hpp"
+#include "kernels/jit/flat/block_copy.hpp"
 #include "kernels/jit/flat/exceeds_cache.hpp"
 #include "kernels/jit/flat/flat_kernel.hpp"
 #include "kernels/jit/flat/flat_parts.hpp"
@@ -432,6 +433,9 @@ const char* refuse_strided(const Problem& problem, const Target&) {
   return refuse_expansion(problem.back, problem);
 }
 
-Result<Run> make_strided(const Problem& problem, const Target& target) { return run_of<StridedLoop>(problem, target); }
+Result<Run> make_strided(const Problem& problem, const Target& target) {
+  if (auto blocks = block_copy_plan(problem, target)) return make_block_copy(problem, target, std::move(*blocks));
+  return run_of<StridedLoop>(problem, target);
+}
 
 }  // namespace partita::jit
