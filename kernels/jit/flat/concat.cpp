@@ -173,17 +173,14 @@ class Concat {
   }
 
   void copy_staged(const RunArgs& args, int64_t begin, int64_t end, StagedLines lines) const {
-    const std::byte* behind = nullptr;
     each_run(begin, end, [&](Dims at, int64_t n) {
       for (int64_t some = 0; n > 0; n -= some, at.back() += some) {
         some = std::min(n, staged_rows_);
         std::byte* const to = result(args, at);
-        if (to != behind) lines.finish();
+        if (!lines.continues_at(to)) lines.finish();
         Sources from = sources(args, at);
         (*plain_)(from.data(), lines.place(to), some);
-        const int64_t bytes = some * plan_.row_bytes;
-        lines.written(to, static_cast<size_t>(bytes));
-        behind = to + bytes;
+        lines.written(to, static_cast<size_t>(some * plan_.row_bytes));
       }
     });
     lines.finish();

@@ -30,11 +30,7 @@ class ConcatKernel : private Emitter {
 
  private:
   void emit_row(const ConcatShape& shape);
-  void emit_piece(const Xbyak::Reg64& from, int64_t at, int64_t bytes);
-  void move(int bytes, const Xbyak::RegExp& from, const Xbyak::RegExp& to);
 
-  bool streaming_;
-  Fetching fetching_;
   void (*entry_)(const void**, void*, int64_t) = nullptr;
 };
 

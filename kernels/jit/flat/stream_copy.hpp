@@ -39,6 +39,8 @@ class StagedLines {
   void sent(int64_t lines) { staged_.sent = static_cast<size_t>(lines); }
   /// It is made; `to` is where the one before ended.
   void written(std::byte* to, size_t bytes);
+  /// Whether a piece at `to` follows the last one, or there is none.
+  bool continues_at(const std::byte* to) const { return staged_.to == nullptr || staged_.to + staged_.end == to; }
   /// There are no more: everything leaves.
   void finish();
 

@@ -12,10 +12,12 @@
 #include "kernels/jit/resample/blocks.hpp"
 #include "kernels/jit/resample/direct.hpp"
 #include "kernels/jit/resample/linear.hpp"
+#include "kernels/jit/resample/nearest.hpp"
 #include "kernels/jit/resample/picked.hpp"
 #include "kernels/jit/resample/rows.hpp"
 #include "kernels/jit/resample/shrink.hpp"
 #include "kernels/thread_scratch.hpp"
+#include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
 #include "src/base/threads.hpp"
 
@@ -112,9 +114,12 @@ const char* refuse_resample(const Problem& p, const Target&) {
 
 Result<Run> make_resample(const Problem& problem, const Target& target) {
   if (fits_adaptive_average(problem, target)) return make_pool_backward(problem, target);
-  if (const auto pooling = as_pooling(problem, target))
+  const bool copies = NearestCopy::fits(problem);
+  // What is repeated is read once there; smaller elements would be converted and back.
+  if (const auto pooling = copies && bits_of(problem.out[0].dtype) < 32 ? std::nullopt : as_pooling(problem, target))
     return (pooling->step == StepKind::pool_forward ? make_pool_forward : make_pool_backward)(*pooling, target);
   if (PickedResample::fits(problem, target.isa)) return run_of<PickedResample>(problem, target);
+  if (copies) return run_of<NearestCopy>(problem, target);
   if (ResampleLinear::fits(problem, target.isa)) return run_of<ResampleLinear>(problem, target);
   if (ResampleDirect::fits(problem)) return run_of<ResampleDirect>(problem, target);
   if (ResampleShrink::fits(problem, target.isa)) return run_of<ResampleShrink>(problem, target);
