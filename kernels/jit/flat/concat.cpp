@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <memory>
 
 #include "kernels/jit/code/run_of.hpp"
@@ -99,8 +98,13 @@ class Concat {
     const int64_t rows = elements(rows_);
     if (long_) {
       const int64_t bytes = rows * plan_.row_bytes, units = (bytes + kUnit - 1) / kUnit;
-      parallel_for(units, kUnit / each_,
-                   [&](int64_t begin, int64_t end) { copy_bytes(args, begin * kUnit, std::min(end * kUnit, bytes)); });
+      parallel_for(units, kUnit / each_, [&](int64_t begin, int64_t end) {
+        if (rows < threads_)
+          copy_shares(args, begin, end, units);
+        else
+          copy_bytes(args, begin * kUnit, std::min(end * kUnit, bytes));
+        if (large_) end_streaming();
+      });
       return {};
     }
     const bool streams = streaming_ && outputs_aligned(args);
@@ -201,12 +205,25 @@ class Concat {
         done += some;
       }
     }
-    if (large_) end_streaming();
+  }
+
+  /// Of each piece from this share on to that one of so many: the thread that made a part of a source has it at hand.
+  void copy_shares(const RunArgs& args, int64_t begin, int64_t end, int64_t shares) const {
+    const auto start = [&](int64_t bytes, int64_t share) {
+      return share == shares ? bytes : bytes * share / shares / kCacheLine * kCacheLine;
+    };
+    for (int64_t row = 0; row < elements(rows_); ++row) {
+      const Dims at = coordinates(row, rows_);
+      std::byte* to = result(args, at);
+      for (size_t k = 0; k < in_.size(); to += plan_.pieces[k++]) {
+        const int64_t from = start(plan_.pieces[k], begin), stop = start(plan_.pieces[k], end);
+        if (from < stop) copy(to + from, in_[k].row(args.in[k], at) + from, static_cast<size_t>(stop - from));
+      }
+    }
   }
 
   void copy(std::byte* to, const std::byte* from, size_t bytes) const {
-    large_ ? stream_copy(to, from, bytes, from + Fetching::kFewStreams)
-           : static_cast<void>(std::memcpy(to, from, bytes));
+    large_ ? stream_copy(to, from, bytes, from + Fetching::kFewStreams) : cached_copy(to, from, bytes);
   }
 
   Plan plan_;

@@ -31,10 +31,24 @@ void copy_any(std::byte* to, const std::byte* from, size_t lines, const std::byt
   }
 }
 
+__attribute__((target("avx512f"))) void copy_cached_avx512(std::byte* to, const std::byte* from, size_t vectors) {
+  for (size_t at = 0; at < vectors * kLine; at += kLine) _mm512_storeu_si512(to + at, _mm512_loadu_si512(from + at));
+}
+
+__attribute__((target("avx"))) void copy_cached_any(std::byte* to, const std::byte* from, size_t vectors) {
+  for (size_t at = 0; at < vectors * kLine; at += sizeof(__m256i))
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + at),
+                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + at)));
+}
+
+bool is_wide() {
+  static const bool wide = machine_isa() == Isa::avx512;
+  return wide;
+}
+
 /// A line is one store where there are vectors that large: fewer stores wait for memory, and what follows them less.
 void copy_lines(std::byte* to, const std::byte* from, size_t lines, const std::byte* next = nullptr) {
-  static const bool wide = machine_isa() == Isa::avx512;
-  wide ? copy_avx512(to, from, lines, next) : copy_any(to, from, lines, next);
+  is_wide() ? copy_avx512(to, from, lines, next) : copy_any(to, from, lines, next);
 }
 
 }  // namespace
@@ -45,6 +59,13 @@ void stream_copy(std::byte* to, const std::byte* from, size_t bytes, const std::
   const size_t lines = (bytes - head) / kLine, end = head + lines * kLine;
   copy_lines(to + head, from + head, lines, next == nullptr ? nullptr : next + head);
   std::memcpy(to + end, from + end, bytes - end);
+}
+
+void cached_copy(std::byte* to, const std::byte* from, size_t bytes) {
+  if (bytes < kLine) return static_cast<void>(std::memcpy(to, from, bytes));
+  const size_t vectors = (bytes - 1) / kLine, last = bytes - kLine;
+  is_wide() ? copy_cached_avx512(to, from, vectors) : copy_cached_any(to, from, vectors);
+  std::memcpy(to + last, from + last, kLine);
 }
 
 StagedLines::StagedLines(std::byte* scratch, size_t most) : buffers_{scratch, scratch + bytes_of_one(most)} {}

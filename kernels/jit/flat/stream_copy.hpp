@@ -17,6 +17,10 @@ namespace partita::jit {
 /// As many bytes at `next` are fetched into the second-level cache meanwhile; null: none.
 void stream_copy(std::byte* to, const std::byte* from, size_t bytes, const std::byte* next = nullptr);
 
+/// Copies through the caches, vector by vector: what another core has written is fetched many lines at once, which the
+/// string instructions that memcpy takes for long runs do not do.
+void cached_copy(std::byte* to, const std::byte* from, size_t bytes);
+
 /// One thread's results that follow each other in memory, made piece by piece. A piece leaves while the next one
 /// is made, or behind it, so that nothing waits for what has just been stored, and memory has a piece's time to take
 /// it. The caller ends with end_streaming().
