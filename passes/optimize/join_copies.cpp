@@ -3,25 +3,11 @@
 #include "passes/optimize/join_copies.hpp"
 
 #include <algorithm>
-#include <optional>
+
+#include "passes/optimize/parts.hpp"
 
 namespace partita {
 namespace {
-
-/// Whether `next` begins where `before` ends along the axis, and both have the same extents along the others.
-bool follows(const TensorDesc& before, const TensorDesc& next, int axis) {
-  for (int d = 0; d < before.dims.size(); ++d)
-    if (d != axis && before.dims[d] != next.dims[d]) return false;
-  return next.offset == before.offset + before.dims[axis] * before.strides[axis];
-}
-
-/// The axis along which it does.
-std::optional<int> axis_between(const TensorDesc& before, const TensorDesc& next) {
-  if (before.dtype != next.dtype || before.strides != next.strides) return {};
-  for (int d = 0; d < before.dims.size(); ++d)
-    if (follows(before, next, d)) return d;
-  return {};
-}
 
 const TensorDesc& result_of(const Step& step) { return step.problem.out[0]; }
 

@@ -10,6 +10,7 @@
 #include "passes/optimize/drop_copies.hpp"
 #include "passes/optimize/fuse_loops.hpp"
 #include "passes/optimize/join_copies.hpp"
+#include "passes/optimize/through_concats.hpp"
 #include "passes/optimize/untangle.hpp"
 #include "passes/plan.hpp"
 #include "passes/select.hpp"
@@ -34,6 +35,7 @@ Result<Compiled> compile_for(const Target& target, const Partition& partition, c
   PT_ASSIGN(executable->program, lower(subgraph, target));
   PT_TRY(tile(executable->program, target));
   drop_copies(executable->program);
+  move_through_concats(executable->program);
   fuse_loops(executable->program, target);
   untangle(executable->program, target);
   join_copies(executable->program, target);
