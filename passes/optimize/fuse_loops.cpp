@@ -18,6 +18,7 @@
 #include "kernels/transplant.hpp"
 #include "passes/layout.hpp"
 #include "passes/lower/lowering.hpp"
+#include "passes/optimize/front_cost.hpp"
 #include "passes/optimize/hoist.hpp"
 #include "passes/optimize/make_again.hpp"
 #include "passes/select.hpp"
@@ -463,6 +464,7 @@ void fuse_loops(Program& program, const JoinRule& shall_join) {
 
 void fuse_loops(Program& program, const Target& target) {
   fuse_loops(program, [&](const Problem& joined, const Problem& plain) {
+    if (is_dear_in_front(joined)) return false;
     const Kernel* with = kernel_for(joined, target);
     if (!with) return false;
     const Kernel* without = kernel_for(plain, target);

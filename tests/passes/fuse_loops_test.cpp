@@ -229,6 +229,27 @@ TEST(fuse_loops, the_parts_of_a_concatenation_are_written_by_what_makes_them) {
       ElementsAre("Abs 1 + Concat 3", "Exp 2 + Concat 3", "Tanh 4"));
 }
 
+TEST(fuse_loops, what_a_step_would_compute_again_and_again_is_a_loop_of_its_own) {
+  if (!generates_code()) GTEST_SKIP() << "only generated code takes expressions in front of these steps";
+  const auto groups = [](const std::string& text) { return fused_groups(text, Target{.isa = machine_isa()}); };
+  const auto pooled = [](const std::string& front, std::string_view windows) {
+    return str(front, "; %9 = MaxPool(%1) {", windows, ", pads_begin=[0,0], pads_end=[0,0], data_format=NXC}");
+  };
+  constexpr std::string_view kApart = "kernel=[2,2], strides=[2,2]", kOverlap = "kernel=[3,3], strides=[2,2]";
+  const std::string gelu = "%1 = GELU(%0: f32[1,9,9,16])", rectified = "%1 = ReLU(%0: f32[1,9,9,16])";
+  EXPECT_THAT(groups(pooled(gelu, kOverlap)), ElementsAre("GELU 1", "MaxPool 2"));
+  EXPECT_THAT(groups(pooled(gelu, kApart)), ElementsAre("GELU 1 + MaxPool 2"));
+  EXPECT_THAT(groups(pooled(rectified, kOverlap)), ElementsAre("ReLU 1 + MaxPool 2"));
+
+  const auto normalised = [](const std::string& front) {
+    return front + "; %9 = GroupNorm(%1) {groups=4, keep_stats=false, use_affine=false, data_format=NXC}";
+  };
+  EXPECT_THAT(groups(normalised(gelu)), ElementsAre("GELU 1", "GroupNorm 2"));
+  EXPECT_THAT(groups(normalised(rectified)), ElementsAre("ReLU 1 + GroupNorm 2"));
+  // past the caches memory leaves time for it
+  EXPECT_THAT(groups(normalised("%1 = GELU(%0: f32[64,2048,2048,16])")), ElementsAre("GELU 1 + GroupNorm 2"));
+}
+
 TEST(fuse_loops, stops_before_a_loop_has_too_many_operands) {
   std::string text = "%1 = Add(%0: f32[4], %101: f32[4])";
   for (int i = 2; i <= 100; ++i) text += str("; %", i, " = Add(%", i - 1, ", %", 100 + i, ": f32[4])");

@@ -26,6 +26,8 @@ constexpr int64_t kUnit = 64;
 /// Samples or groups a thread, from which on threads do not share one.
 constexpr int64_t kEnoughTiles = 4;
 constexpr int64_t kJoinCost = 8;  ///< operations that join a piece of a group with the others
+/// Bytes of a tile that stay in a core's own cache.
+constexpr int64_t kOwnTile = int64_t{1} << 20;
 
 struct GroupPlan : RowPlan {
   bool channel_lanes = false;
@@ -132,7 +134,7 @@ class GroupNorm {
       std::byte* scratch = tiles_scratch(plan_, bytes_).share(args.scratch, number);
       for (int64_t t = begin; t < end; ++t) run(tile_at(plan_, args, scratch, t));
     };
-    if (tiles < kEnoughTiles * plan_.threads && plan_.pieces > 1)
+    if (shares_tiles(tiles))
       part(0, tiles, 0);
     else
       parallel_for(tiles, tile_cost(plan_), part, plan_.threads);
@@ -140,6 +142,16 @@ class GroupNorm {
   }
 
  private:
+  /// Whether threads share the pieces of each tile: where tiles are few, and deal worse with the threads than pieces do
+  /// or leave the caches.
+  bool shares_tiles(int64_t tiles) const {
+    if (tiles >= kEnoughTiles * plan_.threads || plan_.pieces == 1) return false;
+    const auto waste = [&](int64_t units) {
+      return static_cast<double>(rounded_up(units, plan_.threads) - units) / static_cast<double>(units);
+    };
+    return waste(tiles) > waste(plan_.pieces) || tile_cost(plan_) * bits_of(problem_.in[0].dtype) / 8 > kOwnTile;
+  }
+
   /// So many bytes of a tile's scratch memory, `pieces` times.
   RowView reserved(int64_t bytes, int64_t pieces) {
     bytes = aligned(bytes);

@@ -107,7 +107,9 @@ void PickedResults::Part::run(const RunArgs& args, bool streams) const {
   const PlaneWalk& walk = view.walk;
   const int64_t to_z = walk.z.to(), turns = walk.y.to();
   const int64_t items = view.planes() * to_z * blocks;
-  parallel_for(items, ceil_div(turns, blocks) * walk.x.to(), [&](int64_t begin, int64_t end) {
+  const int64_t results = ceil_div(turns, blocks) * walk.x.to(),
+                sources = results * walk.x.from() * walk.y.from() / (walk.x.to() * walk.y.to());
+  parallel_for(items, std::max(results, sources), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t block = i % blocks, plane = i / blocks;
       run(args, plane / to_z, plane % to_z, turns * block / blocks, turns * (block + 1) / blocks, streams);

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// A count of operations, weighted by what generated code makes of them.
+#include "passes/optimize/front_cost.hpp"
+
+#include <algorithm>
+
+#include "src/base/cpu.hpp"
+#include "src/base/dtype.hpp"
+#include "src/base/shape.hpp"
+
+namespace partita {
+namespace {
+
+constexpr double kMostRepeated = 12, kMostBesideMemory = 60;  ///< operations an element
+
+double cost_of(ExprOp op) {
+  constexpr double kDivision = 4, kFunction = 20;
+  switch (op) {
+    case ExprOp::load:
+    case ExprOp::skeleton:
+    case ExprOp::constant:
+    case ExprOp::cast: return 0;
+    case ExprOp::div:
+    case ExprOp::sqrt:
+    case ExprOp::reciprocal: return kDivision;
+    case ExprOp::exp:
+    case ExprOp::log:
+    case ExprOp::tanh:
+    case ExprOp::erf:
+    case ExprOp::sigmoid:
+    case ExprOp::expm1:
+    case ExprOp::softplus:
+    case ExprOp::gelu_erf:
+    case ExprOp::gelu_tanh:
+    case ExprOp::mish:
+    case ExprOp::gelu_erf_slope:
+    case ExprOp::gelu_tanh_slope:
+    case ExprOp::mish_slope:
+    case ExprOp::pow:
+    case ExprOp::uniform: return kFunction;
+    default: return 1;
+  }
+}
+
+/// Of each element, about.
+double evaluations(const Problem& p) {
+  if (p.step == StepKind::group_norm) return 3;
+  if (p.step != StepKind::pool_forward) return 1;
+  double times = 1;
+  for (int64_t extent : p.attrs.dims(Attr::kernel)) times *= static_cast<double>(extent);
+  for (int64_t stride : p.attrs.dims(Attr::strides)) times /= static_cast<double>(stride);
+  return times;
+}
+
+}  // namespace
+
+bool is_dear_in_front(const Problem& p) {
+  double operations = 0;
+  for (const Instr& in : p.front.code) operations += cost_of(in.op);
+  const TensorDesc& source = p.in[static_cast<size_t>(front_port(p.step))];
+  const int64_t bytes = elements(source.dims) * bits_of(source.dtype) / 8;
+  const double most = leaves_the_caches(bytes) ? kMostBesideMemory : kMostRepeated;
+  return operations * (evaluations(p) - 1) > most;
+}
+
+}  // namespace partita
