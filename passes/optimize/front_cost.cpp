@@ -2,8 +2,7 @@
 // A count of operations, weighted by what generated code makes of them.
 #include "passes/optimize/front_cost.hpp"
 
-#include <algorithm>
-
+#include "kernels/narrow_results.hpp"
 #include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/shape.hpp"
@@ -15,6 +14,7 @@ constexpr double kMostRepeated = 12, kMostBesideMemory = 60;  ///< operations an
 
 double cost_of(ExprOp op) {
   constexpr double kDivision = 4, kFunction = 20;
+  if (is_elementary(op) || op == ExprOp::uniform) return kFunction;
   switch (op) {
     case ExprOp::load:
     case ExprOp::skeleton:
@@ -23,21 +23,6 @@ double cost_of(ExprOp op) {
     case ExprOp::div:
     case ExprOp::sqrt:
     case ExprOp::reciprocal: return kDivision;
-    case ExprOp::exp:
-    case ExprOp::log:
-    case ExprOp::tanh:
-    case ExprOp::erf:
-    case ExprOp::sigmoid:
-    case ExprOp::expm1:
-    case ExprOp::softplus:
-    case ExprOp::gelu_erf:
-    case ExprOp::gelu_tanh:
-    case ExprOp::mish:
-    case ExprOp::gelu_erf_slope:
-    case ExprOp::gelu_tanh_slope:
-    case ExprOp::mish_slope:
-    case ExprOp::pow:
-    case ExprOp::uniform: return kFunction;
     default: return 1;
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code of a concatenation.
-//   rdi addresses of the sources' pieces that have no register; rsi the row of the result; rdx rows left; rcx bytes of
-//   a long piece behind, or what is moved; rax a source without a register.
+//   rdi addresses of the sources' pieces that have no register; rsi the row of the result; rdx rows left; rcx is used by
+//   copies; rax a source without a register.
 #include "kernels/jit/flat/concat_kernel.hpp"
 
 #include <array>
