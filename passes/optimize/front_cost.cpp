@@ -2,6 +2,9 @@
 // A count of operations, weighted by what generated code makes of them.
 #include "passes/optimize/front_cost.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "kernels/narrow_results.hpp"
 #include "src/base/cpu.hpp"
 #include "src/base/dtype.hpp"
@@ -27,9 +30,17 @@ double cost_of(ExprOp op) {
   }
 }
 
+/// A result of an interpolation has two neighbours along each axis.
+double evaluations_of_resampling(const Problem& p) {
+  const auto read = static_cast<double>(elements(p.in[0].dims)), made = static_cast<double>(elements(p.out[0].dims));
+  const bool linear = p.op == OpKind::Interpolate && !p.attrs.is(Attr::mode, "nearest");
+  return made / std::max(read, 1.0) * (linear ? std::exp2(p.in[0].dims.size() - 2) : 1);
+}
+
 /// Of each element, about.
 double evaluations(const Problem& p) {
   if (p.step == StepKind::group_norm) return 3;
+  if (p.step == StepKind::resample) return evaluations_of_resampling(p);
   if (p.step != StepKind::pool_forward) return 1;
   double times = 1;
   for (int64_t extent : p.attrs.dims(Attr::kernel)) times *= static_cast<double>(extent);

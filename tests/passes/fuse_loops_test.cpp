@@ -241,6 +241,13 @@ TEST(fuse_loops, what_a_step_would_compute_again_and_again_is_a_loop_of_its_own)
   EXPECT_THAT(groups(pooled(gelu, kApart)), ElementsAre("GELU 1 + MaxPool 2"));
   EXPECT_THAT(groups(pooled(rectified, kOverlap)), ElementsAre("ReLU 1 + MaxPool 2"));
 
+  const auto resampled = [](const std::string& front, int64_t size) {
+    return str(front, "; %9 = Interpolate(%1) {mode=bilinear, sizes=[", size, ",", size,
+               "], coordinate_transformation_mode=half_pixel, data_format=NXC}");
+  };
+  EXPECT_THAT(groups(resampled(gelu, 18)), ElementsAre("GELU 1", "Interpolate 2"));
+  EXPECT_THAT(groups(resampled(rectified, 4)), ElementsAre("ReLU 1 + Interpolate 2"));
+
   const auto normalised = [](const std::string& front) {
     return front + "; %9 = GroupNorm(%1) {groups=4, keep_stats=false, use_affine=false, data_format=NXC}";
   };
