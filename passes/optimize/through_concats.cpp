@@ -29,13 +29,27 @@ class Mover {
   explicit Mover(Program& program) : p_(program) {}
 
   void run() {
-    for (size_t b = 0; b < p_.buffers.size(); ++b) {
-      const auto concat = concat_into(static_cast<int>(b));
-      if (concat && may_move(*concat)) move(*concat);
+    while (move_one()) {
     }
   }
 
  private:
+  /// What moves makes the result behind it a concatenation.
+  bool move_one() {
+    std::vector<int> writers(p_.buffers.size(), 0);
+    for (const Step& step : p_.steps)
+      for (int b : step.out)
+        if (b != Step::kNoBuffer) ++writers[static_cast<size_t>(b)];
+    for (size_t b = 0; b < writers.size(); ++b) {
+      if (writers[b] < 2) continue;
+      const auto concat = concat_into(static_cast<int>(b));
+      if (!concat || !may_move(*concat)) continue;
+      move(*concat);
+      return true;
+    }
+    return false;
+  }
+
   const Buffer& buffer(int b) const { return p_.buffers[static_cast<size_t>(b)]; }
   const TensorDesc& part(const Concat& c, size_t k) const { return p_.steps[c.copies[k]].problem.out[0]; }
 
@@ -51,7 +65,7 @@ class Mover {
       if (!is_copy(p_.steps[s].problem) || p_.steps[s].in[0] < 0) return {};
       c.copies.push_back(s);
     }
-    if (c.copies.size() < 2 || c.copies.size() > kMostCopies) return {};
+    if (c.copies.size() > kMostCopies) return {};
     TensorDesc whole = part(c, 0);
     for (size_t k = 1; k < c.copies.size(); ++k) {
       const auto axis = axis_between(part(c, k - 1), part(c, k));

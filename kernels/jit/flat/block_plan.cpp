@@ -3,7 +3,6 @@
 #include "kernels/jit/flat/block_plan.hpp"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <limits>
 
