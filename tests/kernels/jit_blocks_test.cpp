@@ -60,7 +60,8 @@ void check_copy(const Problem& p, const jit::BlockPlan& plan, int threads) {
   ASSERT_TRUE(run.ok()) << run.status().text();
   const void* in[] = {src.data()};
   void* out[] = {got.data()};
-  ASSERT_TRUE(run->call({in, out}).ok());
+  GuardedMemory scratch((run->scratch_bytes + 63) / 64 * 64, 0xff);
+  ASSERT_TRUE(run->call({in, out, scratch.data()}).ok());
   ASSERT_EQ(std::memcmp(got.data(), expected.data(), got.size()), 0);
 }
 

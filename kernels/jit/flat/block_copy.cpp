@@ -10,6 +10,8 @@
 #include "kernels/jit/flat/block_kernel.hpp"
 #include "kernels/jit/flat/exceeds_cache.hpp"
 #include "kernels/jit/flat/flat_parts.hpp"
+#include "kernels/jit/flat/stream_copy.hpp"
+#include "kernels/thread_scratch.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/round.hpp"
 #include "src/base/shape.hpp"
@@ -18,11 +20,12 @@
 namespace partita::jit {
 namespace {
 
-constexpr int64_t kCallsOfThread = 4;  ///< at the least
+constexpr int64_t kCallsOfThread = 4;                        ///< at the least
+constexpr int64_t kStagedBytes = 8192, kMostStaged = 65536;  ///< that leave for memory together
 
 class BlockCopy {
  public:
-  BlockCopy(const Problem& loop, const Target& target, const BlockPlan& plan) {
+  BlockCopy(const Problem& loop, const Target& target, const BlockPlan& plan) : threads_(std::max(target.threads, 1)) {
     elements_ = elements(loop.out[0].dims);
     const int64_t each = element_bytes(loop.out[0].dtype);
     src_ = loop.in[0].offset * each;
@@ -38,16 +41,24 @@ class BlockCopy {
     // Threads share what calls walk, so that is the last axis where there is little else.
     int64_t others = 1;
     for (const BlockAxis& axis : axes) others *= axis.extent;
-    const bool alone = others < kCallsOfThread * std::max(target.threads, 1);
+    const bool alone = others < kCallsOfThread * threads_;
     const BlockAxis outer = alone ? inner : taken_last();
     if (alone) inner = {1, 0, 0};
     around_ = std::move(axes);
     around_.push_back(outer);
     for (const BlockAxis& axis : around_) extents_.push_back(axis.extent);
     plain_ = std::make_shared<const BlockKernel>(plan, outer, inner, false);
-    if (exceeds_cache(loop) && stores_lines(plan))
+    if (!exceeds_cache(loop)) return;
+    if (stores_lines(plan)) {
       streaming_ = std::make_shared<const BlockKernel>(plan, outer, inner, true);
+      return;
+    }
+    const int64_t bytes = elements_ / elements(extents_) * each;
+    if (bytes == outer.dst && bytes <= kMostStaged)
+      staged_blocks_ = std::clamp<int64_t>(kStagedBytes / bytes, 1, outer.extent);
   }
+
+  size_t scratch_bytes() const { return staged_blocks_ > 0 ? scratch().bytes() : 0; }
 
   Status operator()(const RunArgs& args) const {
     const bool streams = streaming_ && outputs_aligned(args);
@@ -55,7 +66,9 @@ class BlockCopy {
     const auto* const src = static_cast<const std::byte*>(args.in[0]) + src_;
     auto* const dst = static_cast<std::byte*>(args.out[0]) + dst_;
     const int64_t blocks = elements(extents_);
-    parallel_for(blocks, elements_ / blocks, [&](int64_t begin, int64_t end) {
+    const auto part = [&](int64_t begin, int64_t end, int number) {
+      StagedLines lines;
+      if (staged_blocks_ > 0) lines = {scratch().share(args.scratch, number), staged_bytes()};
       for (Dims at = coordinates(begin, extents_); begin < end;) {
         const int last = at.size() - 1;
         const int64_t n = std::min(end - begin, extents_[last] - at[last]);
@@ -64,7 +77,7 @@ class BlockCopy {
           from += at[d] * around_[static_cast<size_t>(d)].src;
           to += at[d] * around_[static_cast<size_t>(d)].dst;
         }
-        kernel(src + from, dst + to, n);
+        staged_blocks_ > 0 ? stage(src + from, dst + to, n, lines) : kernel(src + from, dst + to, n);
         begin += n;
         at[last] += n;
         for (int d = last; d > 0 && at[d] == extents_[d]; --d) {
@@ -72,21 +85,39 @@ class BlockCopy {
           ++at[d - 1];
         }
       }
-      if (streams) end_streaming();
-    });
+      lines.finish();
+      if (streams || staged_blocks_ > 0) end_streaming();
+    };
+    parallel_for(blocks, elements_ / blocks, part, static_cast<int>(threads_));
     return {};
   }
 
  private:
+  size_t staged_bytes() const { return static_cast<size_t>(staged_blocks_ * around_.back().dst); }
+  ThreadScratch scratch() const { return {threads_, static_cast<int64_t>(StagedLines::scratch_bytes(staged_bytes()))}; }
+
+  void stage(const std::byte* src, std::byte* dst, int64_t blocks, StagedLines& lines) const {
+    const BlockAxis& axis = around_.back();
+    if (!lines.continues_at(dst)) lines.finish();
+    for (int64_t some = 0; blocks > 0; blocks -= some, src += some * axis.src, dst += some * axis.dst) {
+      some = std::min(blocks, staged_blocks_);
+      (*plain_)(src, lines.place(dst), some);
+      lines.written(dst, static_cast<size_t>(some * axis.dst));
+    }
+  }
+
   bool stores_lines(const BlockPlan& plan) const {
     const auto whole = [](int64_t bytes) { return bytes % kCacheLine == 0; };
     return whole(dst_) && std::ranges::all_of(plan.around, whole, &BlockAxis::dst) &&
            std::ranges::all_of(plan.moves, [&](const BlockMove& m) { return m.bytes == kCacheLine && whole(m.dst); });
   }
 
+  int64_t threads_;
   int64_t elements_ = 0, src_ = 0, dst_ = 0;
   std::vector<BlockAxis> around_;  ///< those that calls do not walk, then one that they walk in part
   Dims extents_;
+  /// Not 0: results go past the caches by way of scratch memory, so many blocks along the last axis at once.
+  int64_t staged_blocks_ = 0;
   std::shared_ptr<const BlockKernel> plain_, streaming_;
 };
 
