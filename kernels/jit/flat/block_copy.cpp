@@ -47,10 +47,12 @@ class BlockCopy {
     around_ = std::move(axes);
     around_.push_back(outer);
     for (const BlockAxis& axis : around_) extents_.push_back(axis.extent);
-    plain_ = std::make_shared<const BlockKernel>(plan, outer, inner, false);
-    if (!exceeds_cache(loop)) return;
+    const bool large = exceeds_cache(loop);
+    const Fetching fetching = large ? Fetching::of_many_streams() : Fetching();
+    plain_ = std::make_shared<const BlockKernel>(plan, outer, inner, false, fetching);
+    if (!large) return;
     if (stores_lines(plan)) {
-      streaming_ = std::make_shared<const BlockKernel>(plan, outer, inner, true);
+      streaming_ = std::make_shared<const BlockKernel>(plan, outer, inner, true, fetching);
       return;
     }
     const int64_t bytes = elements_ / elements(extents_) * each;
@@ -123,8 +125,9 @@ class BlockCopy {
 
 /// More cycles an element take less in tiles, or run by run.
 constexpr double kMostCycles = 0.8;
-constexpr int64_t kLongRun = 256;  ///< bytes: longer runs are copied as fast one by one
-constexpr int64_t kFew = 8;        ///< such rows that a run becomes have a kernel (flat/transpose_few.cpp)
+constexpr int64_t kLongRun =
+    256;                     ///< bytes: longer runs are copied as fast one by one, past the caches those of a line
+constexpr int64_t kFew = 8;  ///< such rows that a run becomes have a kernel (flat/transpose_few.cpp)
 
 /// The axis along which the source's elements follow each other; -1: none.
 int axis_of_runs(const TensorDesc& src) {
@@ -139,7 +142,7 @@ bool may_gain(const Problem& copy) {
   const int last = dst.dims.size() - 1, runs = axis_of_runs(src);
   const int64_t each = element_bytes(dst.dtype), length = dst.dims[last];
   // Halves of words are converted there and back where runs are copied.
-  if (runs == last) return each == 2 || length * each <= kLongRun;
+  if (runs == last) return each == 2 || length * each <= (exceeds_cache(copy) ? kCacheLine : kLongRun);
   const bool separates = runs >= 0 && src.dims[runs] <= kFew && src.strides[last] == src.dims[runs];
   return !separates || length * each < kCacheLine;
 }

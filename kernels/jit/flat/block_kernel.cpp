@@ -19,8 +19,9 @@ constexpr int kVector = static_cast<int>(kCacheLine), kHalf = kVector / 2;
 
 }  // namespace
 
-BlockKernel::BlockKernel(const BlockPlan& plan, const BlockAxis& outer, const BlockAxis& inner, bool streaming)
-    : Emitter(Isa::avx512), halves_(plan.element_bytes == 2), streaming_(streaming) {
+BlockKernel::BlockKernel(const BlockPlan& plan, const BlockAxis& outer, const BlockAxis& inner, bool streaming,
+                         Fetching fetching)
+    : Emitter(Isa::avx512), halves_(plan.element_bytes == 2), streaming_(streaming), fetching_(fetching) {
   hold_orders(plan);
   Xbyak::Label next_outer, next_inner;
   align(16);
@@ -118,7 +119,15 @@ void BlockKernel::permute(const Vector& made, const Vector& order, const Vector&
     halves_ ? vpermw(made, order, from) : vpermd(made, order, from);
 }
 
+/// What later blocks read, line by line.
+void BlockKernel::fetch(const BlockMove& move) {
+  if (!fetching_) return;
+  for (const BlockMove::Window& w : move.windows)
+    if (fetched_.insert(w.src / kVector).second) fetch_line(rdi + static_cast<int>(w.src), fetching_);
+}
+
 void BlockKernel::emit(const BlockMove& move) {
+  fetch(move);
   const Xbyak::RegExp to = rsi + static_cast<int>(move.dst);
   const std::vector<Step> steps = steps_of(move);
   if (steps.empty()) return move_bytes(move.bytes, rdi + static_cast<int>(move.windows[0].src), to, streaming_);

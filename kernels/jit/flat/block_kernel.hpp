@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <vector>
 
 #include "kernels/jit/code/emitter.hpp"
@@ -14,8 +15,10 @@ class BlockKernel : private Emitter {
  public:
   /// Code of the moves for a number of blocks along `outer`, and at each of them for all along `inner`. `streaming`:
   /// moves are whole vectors that go past the caches, to addresses that are multiples of theirs; the caller fences.
+  /// `fetching`: of the source's lines, not in turns.
   /// AVX-512 alone. Throws Xbyak::Error where there is no memory for code.
-  BlockKernel(const BlockPlan& plan, const BlockAxis& outer, const BlockAxis& inner, bool streaming);
+  BlockKernel(const BlockPlan& plan, const BlockAxis& outer, const BlockAxis& inner, bool streaming,
+              Fetching fetching = {});
   /// So many along `outer`, at least one. Reads nothing but what lies between a block's first and last element, and
   /// writes elements alone; source and result must not overlap.
   void operator()(const void* src, void* dst, int64_t blocks) const { entry_(src, dst, blocks); }
@@ -31,12 +34,15 @@ class BlockKernel : private Emitter {
   std::vector<Step> steps_of(const BlockMove& move) const;
   void hold_orders(const BlockPlan& plan);
   Xbyak::Zmm order(const Order& order);
+  void fetch(const BlockMove& move);
   void emit(const BlockMove& move);
   template <class Vector>
   void permute(const Vector& made, const Vector& order, const Vector& from, bool both);
   void load(const Xbyak::Zmm& to, const BlockMove::Window& window);
 
   bool halves_, streaming_;
+  Fetching fetching_;
+  std::set<int64_t> fetched_;  // lines of the block's source
   std::map<Order, int> held_;  // registers
   int turn_ = 0;
   void (*entry_)(const void*, void*, int64_t) = nullptr;
