@@ -68,6 +68,10 @@ TEST(through_concats, what_others_need_is_made) {
 TEST(through_concats, what_takes_the_loop_in_front_keeps_it) {
   EXPECT_THAT(steps_of("%2 = Concat(%0: f32[2,64], %1: f32[2,64]) {axis=1}; %3 = Tanh(%2); %4 = SoftMax(%3) {axis=1}"),
               ElementsAre("Concat 1", "Concat 1", "Tanh 2 + SoftMax 3"));
+}
+
+TEST(through_concats, what_is_reduced_stays_with_its_reduction) {
+  if (!generates_code()) GTEST_SKIP() << "without generated code a reduction is a primitive's";
   EXPECT_THAT(steps_of("%2 = Concat(%0: f32[2,64], %1: f32[2,64]) {axis=1}; %3 = Tanh(%2); "
                        "%4: f32[2,1] = ReduceSum(%3) {axes=[1], keep_dims=true}"),
               testing::Contains(testing::StartsWith("Tanh 2 + ReduceSum 3")));
