@@ -8,10 +8,10 @@
 
 #include "kernels/jit/code/run_of.hpp"
 #include "kernels/jit/flat/block_kernel.hpp"
+#include "kernels/jit/flat/each_run.hpp"
 #include "kernels/jit/flat/exceeds_cache.hpp"
 #include "kernels/jit/flat/flat_parts.hpp"
-#include "kernels/jit/flat/stream_copy.hpp"
-#include "kernels/thread_scratch.hpp"
+#include "kernels/jit/flat/staging.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/round.hpp"
 #include "src/base/shape.hpp"
@@ -20,8 +20,8 @@
 namespace partita::jit {
 namespace {
 
-constexpr int64_t kCallsOfThread = 4;                        ///< at the least
-constexpr int64_t kStagedBytes = 8192, kMostStaged = 65536;  ///< that leave for memory together
+constexpr int64_t kCallsOfThread = 4;   ///< at the least
+constexpr int64_t kMostStaged = 65536;  ///< bytes of what one index of the last axis has, which leave together
 
 class BlockCopy {
  public:
@@ -56,11 +56,10 @@ class BlockCopy {
       return;
     }
     const int64_t bytes = elements_ / elements(extents_) * each;
-    if (bytes == outer.dst && bytes <= kMostStaged)
-      staged_blocks_ = std::clamp<int64_t>(kStagedBytes / bytes, 1, outer.extent);
+    if (bytes == outer.dst && bytes <= kMostStaged) staging_ = Staging(threads_, bytes, outer.extent);
   }
 
-  size_t scratch_bytes() const { return staged_blocks_ > 0 ? scratch().bytes() : 0; }
+  size_t scratch_bytes() const { return staging_.scratch_bytes(); }
 
   Status operator()(const RunArgs& args) const {
     const bool streams = streaming_ && outputs_aligned(args);
@@ -69,45 +68,26 @@ class BlockCopy {
     auto* const dst = static_cast<std::byte*>(args.out[0]) + dst_;
     const int64_t blocks = elements(extents_);
     const auto part = [&](int64_t begin, int64_t end, int number) {
-      StagedLines lines;
-      if (staged_blocks_ > 0) lines = {scratch().share(args.scratch, number), staged_bytes()};
-      for (Dims at = coordinates(begin, extents_); begin < end;) {
-        const int last = at.size() - 1;
-        const int64_t n = std::min(end - begin, extents_[last] - at[last]);
+      StagedLines lines = staging_.lines(args.scratch, number);
+      each_run(begin, end, extents_, [&](const Dims& at, int64_t n) {
         int64_t from = 0, to = 0;
-        for (int d = 0; d <= last; ++d) {
+        for (int d = 0; d < at.size(); ++d) {
           from += at[d] * around_[static_cast<size_t>(d)].src;
           to += at[d] * around_[static_cast<size_t>(d)].dst;
         }
-        staged_blocks_ > 0 ? stage(src + from, dst + to, n, lines) : kernel(src + from, dst + to, n);
-        begin += n;
-        at[last] += n;
-        for (int d = last; d > 0 && at[d] == extents_[d]; --d) {
-          at[d] = 0;
-          ++at[d - 1];
-        }
-      }
+        if (!staging_) return kernel(src + from, dst + to, n);
+        staging_.run(lines, dst + to, n, [&](int64_t first, int64_t some, std::byte* staged) {
+          kernel(src + from + first * around_.back().src, staged, some);
+        });
+      });
       lines.finish();
-      if (streams || staged_blocks_ > 0) end_streaming();
+      if (streams || staging_) end_streaming();
     };
     parallel_for(blocks, elements_ / blocks, part, static_cast<int>(threads_));
     return {};
   }
 
  private:
-  size_t staged_bytes() const { return static_cast<size_t>(staged_blocks_ * around_.back().dst); }
-  ThreadScratch scratch() const { return {threads_, static_cast<int64_t>(StagedLines::scratch_bytes(staged_bytes()))}; }
-
-  void stage(const std::byte* src, std::byte* dst, int64_t blocks, StagedLines& lines) const {
-    const BlockAxis& axis = around_.back();
-    if (!lines.continues_at(dst)) lines.finish();
-    for (int64_t some = 0; blocks > 0; blocks -= some, src += some * axis.src, dst += some * axis.dst) {
-      some = std::min(blocks, staged_blocks_);
-      (*plain_)(src, lines.place(dst), some);
-      lines.written(dst, static_cast<size_t>(some * axis.dst));
-    }
-  }
-
   bool stores_lines(const BlockPlan& plan) const {
     const auto whole = [](int64_t bytes) { return bytes % kCacheLine == 0; };
     return whole(dst_) && std::ranges::all_of(plan.around, whole, &BlockAxis::dst) &&
@@ -118,15 +98,14 @@ class BlockCopy {
   int64_t elements_ = 0, src_ = 0, dst_ = 0;
   std::vector<BlockAxis> around_;  ///< those that calls do not walk, then one that they walk in part
   Dims extents_;
-  /// Not 0: results go past the caches by way of scratch memory, so many blocks along the last axis at once.
-  int64_t staged_blocks_ = 0;
+  Staging staging_;
   std::shared_ptr<const BlockKernel> plain_, streaming_;
 };
 
 /// More cycles an element take less in tiles, or run by run.
 constexpr double kMostCycles = 0.8;
-constexpr int64_t kLongRun =
-    256;                     ///< bytes: longer runs are copied as fast one by one, past the caches those of a line
+/// Bytes: longer runs are copied as fast one by one; past the caches, those longer than a line.
+constexpr int64_t kLongRun = 256;
 constexpr int64_t kFew = 8;  ///< such rows that a run becomes have a kernel (flat/transpose_few.cpp)
 
 /// The axis along which the source's elements follow each other; -1: none.

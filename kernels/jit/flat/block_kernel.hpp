@@ -17,8 +17,7 @@ class BlockKernel : private Emitter {
   /// moves are whole vectors that go past the caches, to addresses that are multiples of theirs; the caller fences.
   /// `fetching`: of the source's lines, not in turns.
   /// AVX-512 alone. Throws Xbyak::Error where there is no memory for code.
-  BlockKernel(const BlockPlan& plan, const BlockAxis& outer, const BlockAxis& inner, bool streaming,
-              Fetching fetching = {});
+  BlockKernel(const BlockPlan& plan, const BlockAxis& outer, const BlockAxis& inner, bool streaming, Fetching fetching);
   /// So many along `outer`, at least one. Reads nothing but what lies between a block's first and last element, and
   /// writes elements alone; source and result must not overlap.
   void operator()(const void* src, void* dst, int64_t blocks) const { entry_(src, dst, blocks); }

@@ -10,11 +10,11 @@
 
 #include "kernels/jit/code/run_of.hpp"
 #include "kernels/jit/flat/concat_kernel.hpp"
+#include "kernels/jit/flat/each_run.hpp"
 #include "kernels/jit/flat/exceeds_cache.hpp"
 #include "kernels/jit/flat/flat_parts.hpp"
-#include "kernels/jit/flat/stream_copy.hpp"
+#include "kernels/jit/flat/staging.hpp"
 #include "kernels/loop/collapse.hpp"
-#include "kernels/thread_scratch.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/round.hpp"
@@ -24,9 +24,8 @@
 namespace partita::jit {
 namespace {
 
-constexpr int64_t kLongPiece = 4096;    ///< bytes of pieces, on average, to which a call of their own is nothing
-constexpr int64_t kStagedBytes = 8192;  ///< of rows that leave for memory together
-constexpr int64_t kUnit = 4096;         ///< bytes: what is shared out of long pieces
+constexpr int64_t kLongPiece = 4096;  ///< bytes of pieces, on average, to which a call of their own is nothing
+constexpr int64_t kUnit = 4096;       ///< bytes: what is shared out of long pieces
 
 struct Plan {
   std::vector<int64_t> pieces;  ///< bytes of each source in a row of the result
@@ -92,7 +91,7 @@ class Concat {
     if (!long_) make_kernels(target.isa);
   }
 
-  size_t scratch_bytes() const { return staged_rows_ > 0 ? scratch().bytes() : 0; }
+  size_t scratch_bytes() const { return staging_.scratch_bytes(); }
 
   Status operator()(const RunArgs& args) const {
     const int64_t rows = elements(rows_);
@@ -109,11 +108,15 @@ class Concat {
     }
     const bool streams = streaming_ && outputs_aligned(args);
     const auto part = [&](int64_t begin, int64_t end, int number) {
-      if (staged_rows_ > 0)
-        copy_staged(args, begin, end, {scratch().share(args.scratch, number), staged_bytes()});
-      else
-        each_run(begin, end, [&](const Dims& at, int64_t n) { run(streams ? *streaming_ : *plain_, args, at, n); });
-      if (streams || staged_rows_ > 0) end_streaming();
+      StagedLines lines = staging_.lines(args.scratch, number);
+      each_run(begin, end, rows_, [&](const Dims& at, int64_t n) {
+        if (staging_)
+          stage(args, at, n, lines);
+        else
+          run(streams ? *streaming_ : *plain_, args, at, n);
+      });
+      lines.finish();
+      if (streams || staging_) end_streaming();
     };
     parallel_for(rows, plan_.row_bytes / each_, part, static_cast<int>(threads_));
     return {};
@@ -121,9 +124,6 @@ class Concat {
 
  private:
   using Sources = std::array<const void*, kMaxLoopOperands>;
-
-  size_t staged_bytes() const { return static_cast<size_t>(staged_rows_ * plan_.row_bytes); }
-  ThreadScratch scratch() const { return {threads_, static_cast<int64_t>(StagedLines::scratch_bytes(staged_bytes()))}; }
 
   void make_kernels(Isa isa) {
     const int last = rows_.size() - 1;
@@ -137,7 +137,7 @@ class Concat {
       shape.streaming = true;
       streaming_ = std::make_shared<const ConcatKernel>(isa, shape);
     } else if (shape.dst_row == plan_.row_bytes || rows_[last] == 1) {
-      staged_rows_ = std::min(rows_[last], std::max<int64_t>(kStagedBytes / plan_.row_bytes, 1));
+      staging_ = Staging(threads_, plan_.row_bytes, rows_[last]);
     }
   }
 
@@ -147,18 +147,6 @@ class Concat {
     const auto whole = [](int64_t bytes) { return bytes % kCacheLine == 0; };
     return std::ranges::all_of(plan_.pieces, whole) && whole(out.offset * each_) &&
            std::ranges::all_of(out.strides, [&](int64_t stride) { return whole(stride * each_); });
-  }
-
-  /// f(at, rows) for rows [begin, end), as far as they follow each other along the last axis.
-  template <class F>
-  void each_run(int64_t begin, int64_t end, F f) const {
-    const int last = rows_.size() - 1;
-    while (begin < end) {
-      const Dims at = coordinates(begin, rows_);
-      const int64_t n = std::min(end - begin, rows_[last] - at[last]);
-      f(at, n);
-      begin += n;
-    }
   }
 
   std::byte* result(const RunArgs& args, const Dims& at) const {
@@ -176,18 +164,12 @@ class Concat {
     kernel(from.data(), result(args, at), n);
   }
 
-  void copy_staged(const RunArgs& args, int64_t begin, int64_t end, StagedLines lines) const {
-    each_run(begin, end, [&](Dims at, int64_t n) {
-      for (int64_t some = 0; n > 0; n -= some, at.back() += some) {
-        some = std::min(n, staged_rows_);
-        std::byte* const to = result(args, at);
-        if (!lines.continues_at(to)) lines.finish();
-        Sources from = sources(args, at);
-        (*plain_)(from.data(), lines.place(to), some);
-        lines.written(to, static_cast<size_t>(some * plan_.row_bytes));
-      }
+  void stage(const RunArgs& args, Dims at, int64_t n, StagedLines& lines) const {
+    staging_.run(lines, result(args, at), n, [&](int64_t, int64_t some, std::byte* to) {
+      Sources from = sources(args, at);
+      (*plain_)(from.data(), to, some);
+      at.back() += some;
     });
-    lines.finish();
   }
 
   /// Of all rows as if they followed each other.
@@ -233,7 +215,7 @@ class Concat {
   std::optional<RowPlaces> out_;
   int64_t each_ = 1;  ///< bytes of an element
   bool large_ = false, long_ = false;
-  int64_t staged_rows_ = 0;  ///< 0: rows are written where they belong
+  Staging staging_;
   std::shared_ptr<const ConcatKernel> plain_, streaming_;
 };
 

@@ -71,6 +71,7 @@ void cached_copy(std::byte* to, const std::byte* from, size_t bytes) {
 StagedLines::StagedLines(std::byte* scratch, size_t most) : buffers_{scratch, scratch + bytes_of_one(most)} {}
 
 std::byte* StagedLines::place(const std::byte* to) {
+  if (staged_.to != nullptr && staged_.to + staged_.end != to) finish();
   buffer_ = 1 - buffer_;
   return buffers_[buffer_] + reinterpret_cast<uintptr_t>(to) % kLine;
 }

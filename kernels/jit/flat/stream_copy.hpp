@@ -31,7 +31,8 @@ class StagedLines {
   StagedLines() = default;
   StagedLines(std::byte* scratch, size_t most);
 
-  /// Where to make the piece that belongs to `to`, from its first byte on; bytes before it are not to be changed.
+  /// Where to make the piece that belongs to `to`, from its first byte on; bytes before it are not to be changed. Where
+  /// it does not follow the one before, that one leaves first.
   std::byte* place(const std::byte* to);
   /// Whole lines of the piece before. The first ones may leave while this one is made: `sent` says how many have.
   struct Lines {
@@ -43,8 +44,6 @@ class StagedLines {
   void sent(int64_t lines) { staged_.sent = static_cast<size_t>(lines); }
   /// It is made; `to` is where the one before ended.
   void written(std::byte* to, size_t bytes);
-  /// Whether a piece at `to` follows the last one, or there is none.
-  bool continues_at(const std::byte* to) const { return staged_.to == nullptr || staged_.to + staged_.end == to; }
   /// There are no more: everything leaves.
   void finish();
 

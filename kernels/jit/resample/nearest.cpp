@@ -14,7 +14,6 @@
 namespace partita::jit {
 namespace {
 
-constexpr int64_t kStagedBytes = 8192;
 constexpr int64_t kLeastBytes = 32;  ///< of a place: smaller ones are better made several at once
 
 /// Each place has one source, with the weight 1.
@@ -86,7 +85,7 @@ NearestCopy::NearestCopy(const Problem& p, const Target& target)
     place.streaming = true;
     streaming_ = std::make_shared<const PlacesKernel>(target.isa, place);
   } else {
-    staged_places_ = std::clamp<int64_t>(kStagedBytes / bytes_, 1, walk_.x.to());
+    staging_ = Staging(threads_, bytes_, walk_.x.to());
   }
 }
 
@@ -95,29 +94,21 @@ Status NearestCopy::operator()(const RunArgs& args) const {
   const PlacesKernel& kernel = streams ? *streaming_ : *plain_;
   const int64_t to_z = walk_.z.to(), to_y = walk_.y.to(), places = walk_.x.to();
   const auto part = [&](int64_t begin, int64_t end, int number) {
-    StagedLines lines;
-    if (staged_places_ > 0) lines = {scratch().share(args.scratch, number), staged_bytes()};
+    StagedLines lines = staging_.lines(args.scratch, number);
     for (int64_t row = begin; row < end; ++row) {
       const int64_t y = row % to_y, z = row / to_y % to_z, plane = row / to_y / to_z;
       const std::byte* const src = src_.at(args.in[0], walk_, plane, source_of(walk_.z, z), source_of(walk_.y, y), 0);
       auto* const dst = const_cast<std::byte*>(dst_.at(args.out[0], walk_, plane, z, y, 0));
-      staged_places_ > 0 ? stage_row(src, dst, lines) : kernel(src, dst, sources_.data(), places);
+      const auto make = [&](int64_t first, int64_t some, std::byte* to) {
+        kernel(src, to, &sources_[static_cast<size_t>(first)], some);
+      };
+      staging_ ? staging_.run(lines, dst, places, make) : make(0, places, dst);
     }
     lines.finish();
-    if (streams || staged_places_ > 0) end_streaming();
+    if (streams || staging_) end_streaming();
   };
   parallel_for(walk_.outer * to_z * to_y, places * walk_.channels, part, static_cast<int>(threads_));
   return {};
-}
-
-void NearestCopy::stage_row(const std::byte* src, std::byte* dst, StagedLines& lines) const {
-  if (!lines.continues_at(dst)) lines.finish();
-  for (int64_t x = 0; x < walk_.x.to(); x += staged_places_) {
-    const int64_t some = std::min(staged_places_, walk_.x.to() - x);
-    std::byte* const to = dst + x * bytes_;
-    (*plain_)(src, lines.place(to), &sources_[static_cast<size_t>(x)], some);
-    lines.written(to, static_cast<size_t>(some * bytes_));
-  }
 }
 
 }  // namespace partita::jit
