@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 
+#include "kernels/loop/fold_plan.hpp"
 #include "passes/lower/lowering.hpp"
 #include "passes/select.hpp"
 #include "src/base/dtype.hpp"
@@ -42,6 +43,13 @@ TensorDesc laid_out(TensorDesc tensor, const Order& order) {
   return tensor;
 }
 
+/// What a loop folds into repeats along the folded axes; with these of extent 1, it is what lies in memory.
+TensorDesc kept_axes(TensorDesc tensor) {
+  for (int axis = 0; axis < tensor.dims.size(); ++axis)
+    if (tensor.strides[axis] == 0) tensor.dims[axis] = 1;
+  return tensor;
+}
+
 /// From the best: generated code, a primitive (which reads f32 copies of most that generated code refuses, and computes
 /// maxima without NaN), and what computes element by element.
 enum class Speed { generated, primitive, slow };
@@ -74,6 +82,12 @@ class Untangler {
     TensorDesc as;
   };
 
+  /// Result `k` as it lies in memory.
+  static TensorDesc result(const Problem& problem, size_t k) {
+    const TensorDesc& desc = problem.out[k];
+    return fold_of_output(problem.back, k) == Fold::none ? desc : kept_axes(desc);
+  }
+
   void add(Step step) {
     std::vector<Step> after;
     const std::vector<Order> orders = orders_of(step.problem);
@@ -99,7 +113,8 @@ class Untangler {
       for (const TensorDesc& desc : *side)
         if (Order order = order_of(desc); !order.empty() && has_axes_of_step(problem, desc))
           bytes[std::move(order)] += elements(desc.dims) * bits_of(desc.dtype);
-    if (bytes.size() < (wants_one_order(problem.step) ? 1 : 2)) return {};
+    // What is folded into may lie in another order than the only one of whole tensors.
+    if (bytes.size() < (wants_one_order(problem.step) || has_folds(problem) ? 1 : 2)) return {};
     std::vector<Order> orders;
     for (const auto& entry : bytes) orders.push_back(entry.first);
     std::ranges::stable_sort(orders, std::greater(), [&](const Order& order) { return bytes[order]; });
@@ -118,32 +133,41 @@ class Untangler {
       if (!speed) speed = speed_of(problem, target_);
       if (*speed == Speed::generated) return nullptr;
       Problem straight = problem;
-      for (auto* side : {&straight.in, &straight.out})
-        for (TensorDesc& desc : *side)
-          if (is_tangled(straight, desc, order)) desc = laid_out(desc, order);
+      for (TensorDesc& desc : straight.in)
+        if (is_tangled(problem, desc, order)) desc = laid_out(desc, order);
+      for (size_t k = 0; k < straight.out.size(); ++k)
+        if (is_tangled(problem, result(problem, k), order)) straight.out[k] = straight_result(problem, k, order);
       if (speed_of(straight, target_) < *speed) return &order;
     }
     return nullptr;
   }
 
-  /// Such a tensor of a loop has the axes of `main`, no others, in another order. One of images or rows may also have
-  /// gaps between the elements that `main` has next to each other, and lack axes: the pooled one may be of extent 1
-  /// there.
+  /// Such a tensor has the axes of `main`, no others, in another order; axes of extent 1 are in any order. One of images
+  /// or rows may also have gaps between the elements that `main` has next to each other.
   static bool is_tangled(const Problem& problem, const TensorDesc& desc, const Order& main) {
     const Order order = order_of(desc);
-    if (!wants_one_order(problem.step)) return order != main && std::ranges::is_permutation(order, main);
     if (!has_axes_of_step(problem, desc)) return false;
     Order wanted;
     for (const int axis : main)
       if (desc.dims[axis] != 1) wanted.push_back(axis);
     if (order.empty() || !std::ranges::is_permutation(order, wanted)) return false;
-    return order != wanted || desc.strides[order.back()] != 1;
+    return order != wanted || (wants_one_order(problem.step) && desc.strides[order.back()] != 1);
+  }
+
+  /// Result `k` without gaps, the axes in `order`.
+  static TensorDesc straight_result(const Problem& problem, size_t k, const Order& order) {
+    TensorDesc made = laid_out(result(problem, k), order);
+    made.dims = problem.out[k].dims;
+    for (int axis = 0; axis < made.dims.size(); ++axis)
+      if (problem.out[k].strides[axis] == 0) made.strides[axis] = 0;
+    return made;
   }
 
   static bool tangled(const Problem& problem, const Order& main) {
-    for (const auto* side : {&problem.in, &problem.out})
-      for (const TensorDesc& desc : *side)
-        if (is_tangled(problem, desc, main)) return true;
+    for (const TensorDesc& desc : problem.in)
+      if (is_tangled(problem, desc, main)) return true;
+    for (size_t k = 0; k < problem.out.size(); ++k)
+      if (is_tangled(problem, result(problem, k), main)) return true;
     return false;
   }
 
@@ -192,13 +216,13 @@ class Untangler {
       step.problem.in[k] = as;
     }
     for (size_t k = 0; k < step.out.size(); ++k) {
-      const TensorDesc written = step.problem.out[k];
+      const TensorDesc written = result(step.problem, k);
       if (!is_tangled(step.problem, written, main)) continue;
       const TensorDesc as = laid_out(written, main);
       const int made = temporary(as);
       after.push_back(copy(step, as, made, written, step.out[k]));
+      step.problem.out[k] = straight_result(step.problem, k, main);
       step.out[k] = made;
-      step.problem.out[k] = as;
     }
     return after;
   }

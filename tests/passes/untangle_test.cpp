@@ -8,6 +8,7 @@
 #include "passes/plan.hpp"
 #include "passes/select.hpp"
 #include "src/base/cpu.hpp"
+#include "src/base/text.hpp"
 #include "src/harness/compare.hpp"
 #include "tests/support/graph_text.hpp"
 #include "tests/support/kernel_run.hpp"
@@ -96,6 +97,17 @@ TEST(untangle, copies_what_a_folding_loop_cannot_read_across) {
       "{axes=[0,2,3], keep_dims=true}");
   EXPECT_EQ(m.after.steps.size(), m.before.steps.size() + (generates_code() ? 1 : 0));
   expect_same_results(m);
+}
+
+/// The sums are made in the order that the source has, and copied into theirs.
+TEST(untangle, copies_what_a_folding_loop_cannot_write_across) {
+  for (const char* type : {"f32", "bf16"}) {
+    Made m = made(str("%1 = StaticTranspose(%9: ", type, "[2,16,5,7]) {order=[0,2,3,1]}; %2: ", type,
+                      "[2,7,16] = ReduceMax(%1) {axes=[1], keep_dims=false}"));
+    EXPECT_EQ(m.after.steps.size(), m.before.steps.size() + (generates_code() ? 1 : 0)) << type;
+    expect_same_results(m);
+    expect_generated(m.after);
+  }
 }
 
 /// The rarer order is that of fewer bytes: that of input 1.

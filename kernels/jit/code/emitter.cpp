@@ -95,6 +95,8 @@ void Emitter::prepare_unpack() {
 }
 
 void Emitter::emit_constants() {
+  for (const auto& emit : rare_) emit();
+  rare_.clear();
   align(4);
   for (auto& [bits, label] : constants_) {
     L(label);

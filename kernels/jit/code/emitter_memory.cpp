@@ -328,27 +328,28 @@ void Emitter::to_halves(Xmm dst, Xmm value, Dtype dtype, bool integer) {
   if (integer) vcvtdq2ps(from, value);
   if (dtype == Dtype::f16) return vcvtps2ph(half(dst), from, 0);
   convert_or(
-      {from}, [&] { vcvtneps2bf16(half(dst), from); }, [&] { round_to_halves(dst, from); });
+      {from}, [=, this] { vcvtneps2bf16(half(dst), from); }, [=, this] { round_to_halves(dst, from); });
 }
 
 /// `instruction` of AVX512_BF16, if there is one, for f32 `values`; `otherwise`, also where one of them has denormals
-/// that are to be kept. Uses k2 and flags.
+/// that are to be kept: behind the code of the kernel. One or two values; uses k0, k2 and flags.
 void Emitter::convert_or(std::initializer_list<Xmm> values, const std::function<void()>& instruction,
                          const std::function<void()>& otherwise) {
   constexpr uint8_t kDenormal = 0x20;
   if (!converts_bf16_) return otherwise();
   if (!keeps_denormals_) return instruction();
   Xbyak::Label denormal, done;
-  for (const Xmm& v : values) {
-    vfpclassps(k2, v, kDenormal);
-    kortestw(k2, k2);
-    jnz(denormal, T_NEAR);
-  }
+  const Xbyak::Opmask found[] = {k2, values.size() > 1 ? k0 : k2};
+  for (size_t i = 0; i < values.size(); ++i) vfpclassps(found[i], values.begin()[i], kDenormal);
+  kortestw(found[0], found[1]);
+  jnz(denormal, T_NEAR);
   instruction();
-  jmp(done, T_NEAR);
-  L(denormal);
-  otherwise();
   L(done);
+  rare_.push_back([this, otherwise, denormal, done]() mutable {
+    L(denormal);
+    otherwise();
+    jmp(done, T_NEAR);
+  });
 }
 
 /// To bf16 without the instruction for it. Uses scratch 0 to 2.
@@ -364,15 +365,15 @@ void Emitter::round_to_halves(Xmm dst, Xmm value) {
 
 /// Uses all scratch.
 void Emitter::pack(Xmm dst, Xmm a, Xmm b, Dtype dtype) {
-  const auto halves = [&](const auto& to_half) {
+  const auto halves = [=, this](const auto& to_half) {
     to_half(scratch(3), b);
     to_half(scratch(2), a);
     vinserti64x4(Xbyak::Zmm(dst.getIdx()), Xbyak::Zmm(scratch(2).getIdx()), half(scratch(3)), 1);
   };
   if (dtype == Dtype::f16) return halves([&](Xmm to, Xmm value) { vcvtps2ph(half(to), value, 0); });
   convert_or(
-      {a, b}, [&] { vcvtne2ps2bf16(dst, b, a); },
-      [&] { halves([&](Xmm to, Xmm value) { round_to_halves(to, value); }); });
+      {a, b}, [=, this] { vcvtne2ps2bf16(dst, b, a); },
+      [=, this] { halves([this](Xmm to, Xmm value) { round_to_halves(to, value); }); });
 }
 
 /// The smallest part of the vector that has its first `bytes` bytes: some processors store a whole one in two steps,

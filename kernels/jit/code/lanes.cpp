@@ -121,6 +121,13 @@ Lanes loads_first(const Lanes& lanes) {
   return in_order_of(lanes, order);
 }
 
+bool only_moves(const Lanes& lanes) {
+  return std::ranges::all_of(lanes.code, [](const Lane& lane) {
+    using enum LaneOp;
+    return lane.op == load || lane.op == store || lane.op == pack || lane.op == unpack || lane.op == word_places;
+  });
+}
+
 std::vector<int> levels_of(const Lanes& lanes) {
   const std::vector<Lane>& code = lanes.code;
   std::vector<int> level(code.size(), 0);

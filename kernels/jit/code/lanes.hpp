@@ -108,6 +108,8 @@ Lanes conditions_beside_selects(const Lanes& lanes, int most_selects);
 
 /// Makes a mask of two values.
 bool compares(LaneOp op);
+/// True where elements are loaded and stored as they are, at most in another type.
+bool only_moves(const Lanes& lanes);
 /// How many of a, b, c an operation reads.
 int lane_operands(LaneOp op);
 inline std::array<uint16_t, 3> operands_of(const Lane& lane) { return {lane.a, lane.b, lane.c}; }

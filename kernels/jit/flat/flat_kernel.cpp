@@ -21,18 +21,11 @@ using Xbyak::Xmm;
 
 constexpr int64_t kLeastLookups = 3;  ///< vectors of a row: what is looked up takes about as long as one
 
-bool computes_nothing(const Lanes& lanes) {
-  return std::ranges::all_of(lanes.code, [](const Lane& lane) {
-    using enum LaneOp;
-    return lane.op == load || lane.op == store || lane.op == pack || lane.op == unpack || lane.op == word_places;
-  });
-}
-
 }  // namespace
 
 FlatKernel::FlatKernel(Isa isa, const Lanes& lanes, const RowShape& shape, int inner_axis)
     : RowEmitter(isa, inner_axis) {
-  if (computes_nothing(lanes)) keep_denormals();
+  if (only_moves(lanes)) keep_denormals();
   int registers = begin_rows(shape, lanes.code.size(), 0, true);
   const std::vector<Dtype> types = joined_types();
   std::vector<Reg64> pointers = assign_addresses(2 * types.size());

@@ -212,7 +212,10 @@ Lanes two_vectors(const Expr& expr, const Lanes& lanes, RowShape& shape, Isa isa
   if (isa != Isa::avx512 || reads_coordinates(expr) || folds) return lanes;
   const bool pairs =
       std::ranges::any_of(shape.in, [](const RowOperand& o) { return o.steps && o.dtype == Dtype::bf16; });
-  if (lanes.code.size() < kLeastOperations && !half_lines && !pairs) return lanes;
+  // Then one check for denormals does for both.
+  const bool rounds =
+      only_moves(lanes) && std::ranges::any_of(shape.out, [](const RowOperand& o) { return o.dtype == Dtype::bf16; });
+  if (lanes.code.size() < kLeastOperations && !half_lines && !pairs && !rounds) return lanes;
   if (shape.vectors > 1 || shape.joined || shape.length % (2 * lanes_of(isa)) != 0) return lanes;
   return by_level(vectors_at_once(expr, shape, 2, isa));
 }
