@@ -17,6 +17,9 @@ constexpr int64_t kRow = 2048;
 /// Where there are so many, threads share whole lines of the innermost axis: calls over the pieces of one would be
 /// short.
 constexpr int64_t kManyLines = 16, kLongRow = 8192, kLongFoldedRow = 4096;
+/// Lines that are folded upon each other, so few that a copy of the results for each thread does not pay (FoldPlan):
+/// threads share pieces of them instead.
+constexpr int64_t kFewLines = 256, kLeastPiece = 256, kMostPieces = 4;
 
 /// The operand whose memory the walk follows: the first result that is stored, else the largest operand.
 const TensorDesc& leader_of(const Problem& loop) {
@@ -82,10 +85,9 @@ FlatPart part_of(const Problem& loop, int64_t start, int64_t rows, int64_t lengt
   return part;
 }
 
-/// Length of the rows that an axis is cut into: equal ones in whole vectors where that works out.
-int64_t row_length(int64_t length) {
+/// Length of the rows that an axis is cut into, `least` of them: equal ones in whole vectors where that works out.
+int64_t row_length(int64_t length, int64_t least) {
   constexpr int64_t kVector = 16;
-  const int64_t least = (length + kRow - 1) / kRow;
   for (int64_t n = least; n > 0 && n <= 4 * least; ++n)
     if (length % (n * kVector) == 0) return length / n;
   return std::clamp(length, int64_t{1}, kRow);
@@ -187,7 +189,9 @@ std::vector<FlatPart> parts_of(const Problem& loop) {
   const int64_t length = loop.out[0].dims.back(), lines = elements(loop.out[0].dims) / std::max<int64_t>(length, 1);
   const int64_t most = has_folds(loop) ? (folds_rows(loop) ? kLongFoldedRow : 0) : kLongRow;
   const bool whole = lines >= kManyLines && length <= most;
-  const int64_t row = whole ? length : row_length(length);
+  const bool few = has_folds(loop) && !folds_rows(loop) && lines <= kFewLines;
+  const int64_t pieces = few ? std::min(length / kLeastPiece, kMostPieces) : 0;
+  const int64_t row = whole ? length : row_length(length, std::max((length + kRow - 1) / kRow, pieces));
   std::vector<FlatPart> parts{part_of(loop, 0, length / row, row)};
   if (length % row > 0) parts.push_back(part_of(loop, length / row * row, 1, length % row));
   return parts;

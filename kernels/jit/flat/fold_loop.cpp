@@ -22,7 +22,7 @@ namespace {
 constexpr int64_t kPlaces = 2048;  ///< numbers that one call folds into, for each output
 constexpr int64_t kRowsOfACall = 256;
 /// Rows that are folded upon each other in f32 are few beside all, so that sums of small tensors stay exact.
-constexpr int64_t kLeastRowsOfACall = 8, kLeastCalls = 32;
+constexpr int64_t kLeastRowsOfACall = 32, kLeastCalls = 32;
 constexpr int64_t kFarRows = 2048;  ///< bytes: of rows so far apart later ones are fetched, also of long rows
 constexpr size_t kMaxFolds = 4;
 static_assert(kMaxFolds <= size_t{FlatKernel::kMaxRowFolds});
