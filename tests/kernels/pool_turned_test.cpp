@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channel-first gradients whose planes are turned, because their rows are narrow: random windows, operands of every
+// Channel-first poolings whose planes are turned, because their rows are narrow: random windows, operands of every
 // kind and expressions against the interpreter; threads and stores past the caches change no bit; what is left alone.
 #include <gtest/gtest.h>
 
 #include "kernels/jit/pool/backward/backward.hpp"
+#include "kernels/jit/pool/forward/forward.hpp"
 #include "kernels/jit/pool/turned.hpp"
 #include "src/base/text.hpp"
 #include "tests/support/kernel_run.hpp"
@@ -55,12 +56,65 @@ TEST(pool_turned, agrees_with_the_interpreter) {
   EXPECT_GT(turned, 150);
 }
 
+/// Forward, windows that move by one cell.
+Problem random_narrow_windows(Random& random) {
+  PoolCase c = random_narrow(random);
+  c.op = random.coin() ? OpKind::MaxPool : OpKind::AvgPool;
+  c.windows = {};
+  const int64_t axes = random.pick<int64_t>({1, 2, 3, 3});
+  for (int64_t axis = 0; axis < axes; ++axis) {
+    const int64_t kernel = random.whole(axes == 3 ? 2 : 5, axes == 3 ? 3 : 7), pad = random.whole(0, kernel / 2);
+    const int64_t wide = random.whole(kernel, 7);
+    c.windows.add({.wide = wide,
+                   .narrow = wide + 2 * pad - kernel + 1,
+                   .kernel = kernel,
+                   .stride = 1,
+                   .begin = pad,
+                   .end = pad});
+  }
+  return pool_problem(c);
+}
+
+TEST(pool_turned, forward_poolings_agree_with_the_interpreter) {
+  if (!generates_code()) GTEST_SKIP() << "without generated code";
+  int turned = 0;
+  for (const Isa isa : generated_isas())
+    for (uint64_t seed = 1; seed <= 120; ++seed) {
+      Random random(seed);
+      Problem p = random_narrow_windows(random);
+      if (random.coin()) add_pool_expressions(p, random, PoolOperands::all);
+      if (random.coin()) p.result_bytes = kLarge;
+      SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
+      turned += jit::turned_forward_group(p).has_value();
+      expect_interpreted(p, random, isa);
+      if (HasFailure()) return;
+    }
+  EXPECT_GT(turned, 100);
+}
+
+TEST(pool_turned, leaves_alone_forward_poolings_of_wide_rows_and_of_windows_apart) {
+  const auto turns = [](const std::vector<int64_t>& wide, int64_t kernel, int64_t stride, bool channel_last = false) {
+    PoolCase c{.op = OpKind::MaxPool, .windows = {}, .channel_last = channel_last, .batch = 2, .channels = 64};
+    for (const int64_t cells : wide)
+      c.windows.add({.wide = cells, .narrow = (cells - kernel) / stride + 1, .kernel = kernel, .stride = stride});
+    return jit::turned_forward_group(pool_problem(c)).has_value();
+  };
+  if (!generates_code()) GTEST_SKIP() << "without generated code";
+  ASSERT_TRUE(turns({5, 5, 9}, 3, 1));
+  ASSERT_TRUE(turns({24}, 5, 1));
+  ASSERT_TRUE(turns({9, 9}, 5, 1));
+  EXPECT_FALSE(turns({5, 5, 9}, 3, 2)) << "windows apart";
+  EXPECT_FALSE(turns({5, 5, 34}, 3, 1)) << "rows of 32 windows";
+  EXPECT_FALSE(turns({14, 14}, 5, 1)) << "planes";
+  EXPECT_FALSE(turns({5, 5, 9}, 3, 1, true)) << "channels last";
+}
+
 TEST(pool_turned, threads_change_no_byte) {
   if (!generates_code()) GTEST_SKIP() << "without generated code";
   for (const Isa isa : generated_isas())
     for (uint64_t seed = 1; seed <= 40; ++seed) {
       Random random(seed);
-      Problem p = pool_problem(random_narrow(random));
+      Problem p = seed % 2 == 0 ? random_narrow_windows(random) : pool_problem(random_narrow(random));
       add_pool_expressions(p, random, PoolOperands::all);
       SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
       std::vector<Buffer> in;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
+#include <utility>
 
 #include "kernels/jit/code/run_of.hpp"
 #include "kernels/jit/flat/exceeds_cache.hpp"
@@ -15,7 +17,9 @@
 #include "kernels/jit/pool/forward/taps.hpp"
 #include "kernels/jit/pool/indices/indices.hpp"
 #include "kernels/jit/pool/picked.hpp"
+#include "kernels/jit/pool/turned.hpp"
 #include "kernels/thread_scratch.hpp"
+#include "src/base/check.hpp"
 #include "src/base/round.hpp"
 #include "src/base/threads.hpp"
 
@@ -188,10 +192,25 @@ class PoolForward {
   float identity_;
 };
 
+/// Windows that move by one cell over narrow rows: of volumes, whose rows are folded most often, of images of one row,
+/// and of planes where these are narrower still. Apart, windows are few beside the cells that would be turned.
+bool is_turned(const ForwardPool& p) {
+  const PoolGeometry& g = p.g;
+  if (g.channel_last || g.strides != Dims({1, 1, 1})) return false;
+  const int64_t least_width = g.kernel[0] > 1 || g.src[1] == 1 ? 32 : g.maximum ? 8 : 16;
+  return g.dst[2] < least_width;
+}
+
 }  // namespace
 
 const char* refuse_pool_forward(const Problem& problem, const Target&) {
   return has_indices(problem) ? refuse_pool_indices(problem) : refuse_forward_plan(problem);
+}
+
+std::optional<Problem> turned_forward_group(const Problem& problem) {
+  if (!is_turned(forward_pool(problem))) return std::nullopt;
+  auto group = TurnedPool::of_group(problem);
+  return group && refuse_forward_plan(*group) == nullptr ? std::move(group) : std::nullopt;
 }
 
 Result<Run> make_pool_forward(const Problem& problem, const Target& target) {
@@ -202,6 +221,12 @@ Result<Run> make_pool_forward(const Problem& problem, const Target& target) {
   if (PickedPool::fits(problem, target.isa)) return run_of<PickedPool>(problem, target);
   if (AverageLastPool::fits(problem)) return run_of<AverageLastPool>(problem, target);
   if (TapPool::fits(pool)) return run_of<TapPool>(problem, target);
+  if (const auto group = turned_forward_group(problem)) {
+    Target one_thread = target;
+    one_thread.threads = 1;
+    PT_ASSIGN(Run run, make_pool_forward(*group, one_thread));
+    return run_of<TurnedPool>(problem, target, std::move(run));
+  }
   return run_of<PoolForward>(problem, target);
 }
 

@@ -116,7 +116,7 @@ void ForwardPlan::plan_tiles() {
   row_blocks = blocks(rows, tile_rows);
   int64_t runs = 0;
   for (int64_t y = 0; y < g.dst[1]; y = alike_until[static_cast<size_t>(y)]) runs += g.dst[0];
-  if (fold_walk == FoldWalk::rows && tile_rows < tile_planes * runs) fold_walk = FoldWalk::planes;
+  if (fold_walk == FoldWalk::rows && tile_planes > 1 && tile_rows < tile_planes * runs) fold_walk = FoldWalk::planes;
 
   rows_join = true;
   for (int k : p.back_in) rows_join = rows_join && rows_lie_evenly(p.in[static_cast<size_t>(k)]);
