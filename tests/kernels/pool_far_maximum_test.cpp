@@ -82,6 +82,21 @@ TEST(pool_far_maximum, no_windows_are_left_to_others) {
 }
 
 /// One window over a source that is longer than its kernels spell out elsewhere.
+TEST(pool_far_maximum, windows_of_volumes_are_far_sooner_than_those_of_planes) {
+  const auto fits = [](const std::vector<int64_t>& kernel, int64_t stride, bool channel_last) {
+    const size_t axes = kernel.size();
+    const std::vector<int64_t> cells(axes, 9), strides(axes, stride), ones(axes, 1), zeros(axes, 0);
+    return jit::FarMaximumPool::fits(
+        maximum_gradient(Dtype::f32, {1, 16, cells, kernel, strides, ones, zeros}, channel_last),
+        {.isa = machine_isa()});
+  };
+  for (const bool channel_last : {false, true}) {
+    EXPECT_TRUE(fits({3, 3, 3}, 1, channel_last));
+    EXPECT_FALSE(fits({3, 3, 3}, 2, channel_last));
+  }
+  EXPECT_FALSE(fits({5, 5}, 1, true));
+}
+
 TEST(pool_far_maximum, windows_of_any_length) {
   for (const Isa isa : generated_isas())
     for (const bool channel_last : {false, true}) {

@@ -13,8 +13,9 @@ namespace partita::jit {
 namespace {
 
 /// Cells of a window and windows over a cell from which on this takes less time than looking at each. The other kernels
-/// are fastest where vectors go across channels, and with twice as many elements of 16 bits at once.
-constexpr int64_t kFar = 60, kFarAlongX = 40;
+/// are fastest where vectors go across channels, and with twice as many elements of 16 bits at once; of volumes they
+/// search each window by itself.
+constexpr int64_t kFar = 60, kFarAlongX = 40, kFarInVolumes = 36;
 constexpr int64_t kAhead = 16;                    ///< cells; channel-last, where those of a row lie apart
 constexpr int64_t kMostBytes = int64_t{1} << 24;  ///< of a thread's scratch memory
 
@@ -69,7 +70,7 @@ bool FarMaximumPool::fits(const Problem& problem, const Target& target) {
   if (!p.maximum || p.indices >= 0 || p.has_folds() || elements(g.dst) == 0) return false;
   const bool along_x = !p.channel_last && bits_of(problem.in[0].dtype) == 32;
   const int64_t each = p.tap_rows() * g.kernel[2] + p.reach(0) * p.reach(1) * p.reach(2);
-  if (each < (along_x ? kFarAlongX : kFar)) return false;
+  if (each < (g.kernel[0] > 1 ? kFarInVolumes : along_x ? kFarAlongX : kFar)) return false;
   for (int axis = 0; axis < 3; ++axis)
     if (!p.windows_have_cells(axis)) return false;
   return Layout(p, target.isa, slots_for(window_rows(p))).bytes <= kMostBytes;

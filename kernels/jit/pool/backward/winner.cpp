@@ -20,7 +20,7 @@ using Xbyak::Xmm;
 using Xbyak::Ymm;
 using Xbyak::Zmm;
 
-constexpr int kTogether = 2;  ///< vectors searched together
+constexpr int kTogether = 4;  ///< vectors searched together: each waits for its comparisons
 
 int disp(int64_t bytes) { return static_cast<int>(bytes); }
 
