@@ -14,7 +14,7 @@ constexpr int64_t kEnoughTasks = 16;  ///< extent of a kept axis that is split w
 constexpr int64_t kMostCopies = 64;
 constexpr int64_t kLeastWork = 8192;                ///< elements of a task, where there is more than one
 constexpr int64_t kMostDoubles = int64_t{1} << 20;  ///< of all copies together, where there is more than one
-constexpr int64_t kLeastFolds = 64;  ///< elements for each number of a copy: filling and joining it cost little then
+constexpr int64_t kLeastFolds = 256;  ///< elements for each number of a copy: filling and joining it cost little then
 
 /// Distance from the first to one past the last place.
 int64_t places(const TensorDesc& desc) {
