@@ -69,6 +69,12 @@ add_test(NAME integration.pool_torch COMMAND ${PROJECT_SOURCE_DIR}/tests/integra
 set_tests_properties(integration.pool_torch PROPERTIES SKIP_RETURN_CODE 77
                      ENVIRONMENT "PARTITA_BUILD_DIR=${PROJECT_BINARY_DIR}")
 
+find_package(Python3 COMPONENTS Interpreter QUIET)
+if(Python3_FOUND)
+  add_test(NAME integration.random_graphs COMMAND ${PROJECT_SOURCE_DIR}/tests/integration/random_graphs.sh)
+  set_tests_properties(integration.random_graphs PROPERTIES ENVIRONMENT "PARTITA_BUILD_DIR=${PROJECT_BINARY_DIR}")
+endif()
+
 # Sanitized code would need a sanitized user.
 if(NOT PARTITA_SANITIZE)
   add_test(NAME installed_package_builds_the_examples

@@ -81,6 +81,21 @@ TEST(post_ops, large_operands_are_not_copied) {
   expect_one_step(text, generates_code() ? 2 : 1);
 }
 
+/// One product of all rows, unless an operand behind repeats otherwise than the rows do and each matrix has enough.
+TEST(post_ops, operands_do_not_cut_products_into_some_of_few_rows) {
+  const auto expect_steps = [](int64_t rows, const char* operand, size_t steps) {
+    expect_one_step(with_type(str("%3 = MatMul(%0: T[6,", rows, ",20], %1: T[20,24]); %4: T[6,", rows,
+                                  ",24] = Multiply(%3, %5: T", operand, ")"),
+                              "f32"),
+                    steps);
+  };
+  const size_t apart = generates_code() ? 2 : 1;
+  expect_steps(4, "[6,1,1]", apart);
+  expect_steps(2, "[1,2,1]", apart);
+  expect_steps(9, "[6,1,1]", 1);
+  expect_steps(4, "[1,1,24]", 1);
+}
+
 /// Windows of one cell over images in row-major order are products where the images lie; what oneDNN would copy them
 /// for is a loop behind. Which implementation it has depends on the machine, but nothing is transposed on the way.
 TEST(post_ops, row_major_images_are_multiplied_where_they_lie) {
