@@ -135,7 +135,7 @@ class Mover {
       const Step& source = p_.steps[copy];
       const int64_t extent = source.problem.out[0].dims[c.axis];
       Step piece = loop;
-      piece.ops.insert(piece.ops.begin(), source.ops.begin(), source.ops.end());
+      if (is_copy(loop.problem)) piece.ops.insert(piece.ops.begin(), source.ops.begin(), source.ops.end());
       const auto narrow = [&](TensorDesc& desc) {
         desc.dims[c.axis] = extent;
         desc.offset += start * desc.strides[c.axis];

@@ -40,7 +40,7 @@ std::vector<std::string> steps_of(const std::string& text) {
 
 TEST(through_concats, what_is_behind_joins_what_makes_the_parts) {
   EXPECT_THAT(steps_of("%1 = Abs(%0: f32[2,64]); %2 = Exp(%5: f32[2,70]); %3 = Concat(%1, %2) {axis=1}; %4 = Tanh(%3)"),
-              ElementsAre("Abs 1 + Concat 3 + Tanh 4 + Concat 3", "Exp 2 + Concat 3 + Tanh 4 + Concat 3"));
+              ElementsAre("Abs 1 + Tanh 4 + Concat 3", "Exp 2 + Tanh 4 + Concat 3"));
   // with operands of its own, repeated along the axis, along others, and whole; several loops behind each other
   EXPECT_EQ(steps_of("%2 = Concat(%0: bf16[2,3,70], %1: bf16[2,5,70]) {axis=1}; %4 = Add(%2, %3: bf16[1,8,1]); "
                      "%6 = Multiply(%4, %5: bf16[2,1,70]); %8 = Subtract(%6, %7: bf16[2,8,70]); %9 = ReLU(%8)")
