@@ -142,8 +142,8 @@ class Untangler {
     return nullptr;
   }
 
-  /// Such a tensor has the axes of `main`, no others, in another order; axes of extent 1 are in any order. One of images
-  /// or rows may also have gaps between the elements that `main` has next to each other.
+  /// Such a tensor has the axes of `main`, no others, in another order; axes of extent 1 are in any order. One of
+  /// images or rows may also have gaps between the elements that `main` has next to each other.
   static bool is_tangled(const Problem& problem, const TensorDesc& desc, const Order& main) {
     const Order order = order_of(desc);
     if (!has_axes_of_step(problem, desc)) return false;

@@ -65,12 +65,8 @@ Problem random_narrow_windows(Random& random) {
   for (int64_t axis = 0; axis < axes; ++axis) {
     const int64_t kernel = random.whole(axes == 3 ? 2 : 5, axes == 3 ? 3 : 7), pad = random.whole(0, kernel / 2);
     const int64_t wide = random.whole(kernel, 7);
-    c.windows.add({.wide = wide,
-                   .narrow = wide + 2 * pad - kernel + 1,
-                   .kernel = kernel,
-                   .stride = 1,
-                   .begin = pad,
-                   .end = pad});
+    c.windows.add(
+        {.wide = wide, .narrow = wide + 2 * pad - kernel + 1, .kernel = kernel, .stride = 1, .begin = pad, .end = pad});
   }
   return pool_problem(c);
 }

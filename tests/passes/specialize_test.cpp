@@ -200,9 +200,10 @@ TEST(specialize, lays_products_of_matrices_channels_last_for_convolutions_with_w
 
 TEST(specialize, leaves_gradients_of_products_row_major_where_rows_are_long) {
   const auto innermost = [](const char* op, const char* sides, const char* attributes) {
-    const auto strides = chosen_strides(str("%2 = ", op, "(%0: f32[2,3,", sides, "], %1: f32[3,4,1,1]) {strides=[1,1], ",
-                                            "pads_begin=[0,0], pads_end=[0,0], dilations=[1,1], data_format=NCX, ",
-                                            "weights_format=OIX, ", attributes, "}; %3 = ReLU(%2)"));
+    const auto strides =
+        chosen_strides(str("%2 = ", op, "(%0: f32[2,3,", sides, "], %1: f32[3,4,1,1]) {strides=[1,1], ",
+                           "pads_begin=[0,0], pads_end=[0,0], dilations=[1,1], data_format=NCX, ",
+                           "weights_format=OIX, ", attributes, "}; %3 = ReLU(%2)"));
     return strides.at(2)[1] == 1 ? "channels" : "pixels";
   };
   EXPECT_STREQ(innermost("ConvolutionBackwardData", "16,8", "dst_shape=[2,4,16,8]"), "pixels");

@@ -214,7 +214,7 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   bool converts_bf16_;                           // AVX512_BF16
   bool shifts_bits_;                             // AVX512_VBMI
   bool keeps_denormals_ = false;
-  std::vector<std::function<void()>> rare_;  // code that stands behind the kernel's
+  std::vector<std::function<void()>> rare_;    // code that stands behind the kernel's
   std::map<int32_t, Xbyak::Label> constants_;  // one lane each
   std::map<int32_t, Xbyak::Label> vectors_;    // AVX2 has no operands that repeat a lane
   std::map<std::vector<int32_t>, Xbyak::Label> patterns_;

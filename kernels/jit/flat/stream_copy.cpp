@@ -54,6 +54,7 @@ void copy_lines(std::byte* to, const std::byte* from, size_t lines, const std::b
 }  // namespace
 
 void stream_copy(std::byte* to, const std::byte* from, size_t bytes, const std::byte* next) {
+  if (bytes == 0) return;  // what is empty may have no address
   const size_t head = std::min(bytes, (kLine - reinterpret_cast<uintptr_t>(to) % kLine) % kLine);
   std::memcpy(to, from, head);
   const size_t lines = (bytes - head) / kLine, end = head + lines * kLine;
@@ -62,6 +63,7 @@ void stream_copy(std::byte* to, const std::byte* from, size_t bytes, const std::
 }
 
 void cached_copy(std::byte* to, const std::byte* from, size_t bytes) {
+  if (bytes == 0) return;
   if (bytes < kLine) return static_cast<void>(std::memcpy(to, from, bytes));
   const size_t vectors = (bytes - 1) / kLine, last = bytes - kLine;
   is_wide() ? copy_cached_avx512(to, from, vectors) : copy_cached_any(to, from, vectors);

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 
+#include "kernels/jit/code/run_of.hpp"
 #include "kernels/jit/flat/row_kernel.hpp"
 #include "kernels/jit/flat/stream_copy.hpp"
 #include "kernels/jit/pool/walk.hpp"
@@ -224,6 +225,14 @@ void TurnedPool::run(const RunArgs& args, int64_t first, std::byte* scratch) con
       next = in_memory(in_[n], args.in[n], first + together_);
     stream_copy(to, turned, static_cast<size_t>(planes_from(first) * o.plane), next);
   }
+}
+
+Result<Run> make_turned(const Problem& problem, const Problem& group, const Target& target,
+                        Result<Run> (*make)(const Problem&, const Target&)) {
+  Target one_thread = target;
+  one_thread.threads = 1;
+  PT_ASSIGN(Run run, make(group, one_thread));
+  return run_of<TurnedPool>(problem, target, std::move(run));
 }
 
 }  // namespace partita::jit

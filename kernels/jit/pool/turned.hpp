@@ -66,4 +66,8 @@ class TurnedPool {
   ThreadScratch scratch_;
 };
 
+/// `problem` by TurnedPool; `make` makes what computes `group`, which is TurnedPool::of_group(problem).
+Result<Run> make_turned(const Problem& problem, const Problem& group, const Target& target,
+                        Result<Run> (*make)(const Problem&, const Target&));
+
 }  // namespace partita::jit

@@ -23,7 +23,6 @@
 #include "kernels/jit/pool/turned.hpp"
 #include "kernels/jit/rows/global_maximum.hpp"
 #include "src/base/axes.hpp"
-#include "src/base/check.hpp"
 
 namespace partita::jit {
 namespace {
@@ -125,12 +124,7 @@ Result<Run> make_pool_backward(const Problem& problem, const Target& target) {
   if (is_picked(problem, target)) return run_of<PickedPool>(problem, target);
   if (AverageRowsPool::fits(problem, target)) return run_of<AverageRowsPool>(problem, target);
   if (is_side_by_side(problem, target)) return run_of<PlanePeriodPool>(problem, target);
-  if (const auto group = turned_group(problem, target)) {
-    Target one_thread = target;
-    one_thread.threads = 1;
-    PT_ASSIGN(Run run, make_pool_backward(*group, one_thread));
-    return run_of<TurnedPool>(problem, target, std::move(run));
-  }
+  if (const auto group = turned_group(problem, target)) return make_turned(problem, *group, target, make_pool_backward);
   if (WindowPool::fits(problem, target)) return run_of<WindowPool>(problem, target);
   if (FarMaximumPool::fits(problem, target)) return run_of<FarMaximumPool>(problem, target);
   if (PlanePeriodPool::fits(problem, target)) return run_of<PlanePeriodPool>(problem, target);

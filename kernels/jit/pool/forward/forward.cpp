@@ -19,7 +19,6 @@
 #include "kernels/jit/pool/picked.hpp"
 #include "kernels/jit/pool/turned.hpp"
 #include "kernels/thread_scratch.hpp"
-#include "src/base/check.hpp"
 #include "src/base/round.hpp"
 #include "src/base/threads.hpp"
 
@@ -221,12 +220,7 @@ Result<Run> make_pool_forward(const Problem& problem, const Target& target) {
   if (PickedPool::fits(problem, target.isa)) return run_of<PickedPool>(problem, target);
   if (AverageLastPool::fits(problem)) return run_of<AverageLastPool>(problem, target);
   if (TapPool::fits(pool)) return run_of<TapPool>(problem, target);
-  if (const auto group = turned_forward_group(problem)) {
-    Target one_thread = target;
-    one_thread.threads = 1;
-    PT_ASSIGN(Run run, make_pool_forward(*group, one_thread));
-    return run_of<TurnedPool>(problem, target, std::move(run));
-  }
+  if (const auto group = turned_forward_group(problem)) return make_turned(problem, *group, target, make_pool_forward);
   return run_of<PoolForward>(problem, target);
 }
 
