@@ -39,21 +39,28 @@ PoolCase random_narrow(Random& random) {
 
 bool is_turned(const Problem& p, Isa isa) { return jit::turned_group(p, {.isa = isa, .threads = 2}).has_value(); }
 
-TEST(pool_turned, agrees_with_the_interpreter) {
+/// Random poolings, some with expressions, some large; `least` of them at the least are turned.
+template <class Draw, class Turned>
+void expect_interpreted_draws(uint64_t seeds, int least, Draw draw, Turned is_turned) {
   if (!generates_code()) GTEST_SKIP() << "without generated code";
   int turned = 0;
   for (const Isa isa : generated_isas())
-    for (uint64_t seed = 1; seed <= 200; ++seed) {
+    for (uint64_t seed = 1; seed <= seeds; ++seed) {
       Random random(seed);
-      Problem p = pool_problem(random_narrow(random));
+      Problem p = draw(random);
       if (random.coin()) add_pool_expressions(p, random, PoolOperands::all);
       if (random.coin()) p.result_bytes = kLarge;
       SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
       turned += is_turned(p, isa);
       expect_interpreted(p, random, isa);
-      if (HasFailure()) return;
+      if (testing::Test::HasFailure()) return;
     }
-  EXPECT_GT(turned, 150);
+  EXPECT_GT(turned, least);
+}
+
+TEST(pool_turned, agrees_with_the_interpreter) {
+  expect_interpreted_draws(
+      200, 150, [](Random& random) { return pool_problem(random_narrow(random)); }, is_turned);
 }
 
 /// Forward, windows that move by one cell.
@@ -72,20 +79,8 @@ Problem random_narrow_windows(Random& random) {
 }
 
 TEST(pool_turned, forward_poolings_agree_with_the_interpreter) {
-  if (!generates_code()) GTEST_SKIP() << "without generated code";
-  int turned = 0;
-  for (const Isa isa : generated_isas())
-    for (uint64_t seed = 1; seed <= 120; ++seed) {
-      Random random(seed);
-      Problem p = random_narrow_windows(random);
-      if (random.coin()) add_pool_expressions(p, random, PoolOperands::all);
-      if (random.coin()) p.result_bytes = kLarge;
-      SCOPED_TRACE(str(name_of(isa), " seed ", seed, ": ", text_of(p)));
-      turned += jit::turned_forward_group(p).has_value();
-      expect_interpreted(p, random, isa);
-      if (HasFailure()) return;
-    }
-  EXPECT_GT(turned, 100);
+  expect_interpreted_draws(120, 100, random_narrow_windows,
+                           [](const Problem& p, Isa) { return jit::turned_forward_group(p).has_value(); });
 }
 
 TEST(pool_turned, leaves_alone_forward_poolings_of_wide_rows_and_of_windows_apart) {
