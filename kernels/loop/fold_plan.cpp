@@ -14,7 +14,9 @@ constexpr int64_t kEnoughTasks = 16;  ///< extent of a kept axis that is split w
 constexpr int64_t kMostCopies = 64;
 constexpr int64_t kLeastWork = 8192;                ///< elements of a task, where there is more than one
 constexpr int64_t kMostDoubles = int64_t{1} << 20;  ///< of all copies together, where there is more than one
-constexpr int64_t kLeastFolds = 256;  ///< elements for each number of a copy: filling and joining it cost little then
+/// Elements for each number of a copy, so that filling and joining it cost little. Joining is one thread's, which reads
+/// what others have written, so more than a few copies want more.
+constexpr int64_t kLeastFolds = 64, kFewCopies = 4, kFoldsOfMany = 256;
 
 /// Distance from the first to one past the last place.
 int64_t places(const TensorDesc& desc) {
@@ -67,7 +69,9 @@ FoldPlan::FoldPlan(const Problem& loop, const Dims& rows) {
   }
   const int64_t walked = elements(loop.out[0].dims);
   most_tasks_ = std::max<int64_t>(walked / kLeastWork, 1);
-  const int64_t worth = std::min(kMostDoubles, walked / kLeastFolds) / std::max<int64_t>(size_, 1);
+  const int64_t numbers = std::max<int64_t>(size_, 1), each = walked / numbers;
+  const int64_t worth =
+      std::min(kMostDoubles / numbers, std::max(std::min(each / kLeastFolds, kFewCopies), each / kFoldsOfMany));
   const int64_t copies =
       folded_away < 0 ? 1 : std::clamp(std::min({worth, rows[folded_away], most_tasks_}), int64_t{1}, kMostCopies);
   // A loop over nothing has no tasks that would fill copies of their own.

@@ -19,7 +19,7 @@ constexpr int64_t kRow = 2048;
 constexpr int64_t kManyLines = 16, kLongRow = 8192, kLongFoldedRow = 4096;
 /// Lines that are folded upon each other, so few that a copy of the results for each thread does not pay (FoldPlan):
 /// threads share pieces of them instead.
-constexpr int64_t kFewLines = 1024, kLeastPiece = 256, kMostPieces = 4;
+constexpr int64_t kFewLines = 256, kLeastPiece = 128, kMostPieces = 4;
 
 /// The operand whose memory the walk follows: the first result that is stored, else the largest operand.
 const TensorDesc& leader_of(const Problem& loop) {
