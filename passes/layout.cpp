@@ -62,8 +62,9 @@ bool multiplies_in_place(const Subgraph& graph, const SubOp& op) {
   constexpr int64_t kLeastPixels = 128;
   const auto desc = [&](size_t k) -> const logical_tensor& { return graph.values[static_cast<size_t>(op.in[k])].desc; };
   const logical_tensor &src = desc(0), &weights = desc(1);
-  if (channels_last(op.attrs) || src.dtype != Dtype::f32 || src.dims[1] == 0) return false;
-  const int64_t pixels = elements(src.dims) / src.dims[1] / std::max<int64_t>(src.dims[0], 1);
+  if (channels_last(op.attrs) || src.dtype != Dtype::f32) return false;
+  int64_t pixels = 1;
+  for (int axis = 2; axis < src.dims.size(); ++axis) pixels *= src.dims[axis];
   if (op.kind == OpKind::ConvolutionBackwardData && pixels < kLeastPixels) return false;
   return windows_are_cells(op.attrs, weights) && is_dense(src.dims, src.strides);
 }

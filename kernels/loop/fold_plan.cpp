@@ -14,8 +14,8 @@ constexpr int64_t kEnoughTasks = 16;  ///< extent of a kept axis that is split w
 constexpr int64_t kMostCopies = 64;
 constexpr int64_t kLeastWork = 8192;                ///< elements of a task, where there is more than one
 constexpr int64_t kMostDoubles = int64_t{1} << 20;  ///< of all copies together, where there is more than one
-/// Elements for each number of a copy, so that filling and joining it cost little. Joining is one thread's, which reads
-/// what others have written, so more than a few copies want more.
+/// Elements for each number of a copy, so that filling and joining it cost little. Whoever joins copies reads what
+/// others have written, so more than a few want more.
 constexpr int64_t kLeastFolds = 64, kFewCopies = 4, kFoldsOfMany = 256;
 
 /// Distance from the first to one past the last place.

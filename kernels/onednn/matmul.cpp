@@ -89,7 +89,7 @@ bool is_faulty(const dnnl::matmul::primitive_desc& desc, const MatmulViews& v) {
 
 /// What stands behind the product keeps its batch axes apart: each matrix of a few rows reads all weights anew, while a
 /// loop behind one matrix of all rows reads its result from the caches.
-bool multiplies_few_rows_at_once(const Problem& problem, const Product& product, const MatmulViews& v) {
+bool is_cut_into_few_rows(const Problem& problem, const Product& product, const MatmulViews& v) {
   constexpr int64_t kFewRows = 8;
   const int row = v.dst.dims.size() - 2;
   if (row == 0 || v.dst.dims[row] >= kFewRows || !is_floating(problem.out[0].dtype)) return false;
@@ -137,7 +137,7 @@ const char* plan_matmul(const Problem& problem, const Target& target, PrimitiveR
   for (const PostOp& op : product.post_ops)
     if (op.operand >= 0) operands.push_back(with_unit_axes(problem.in[static_cast<size_t>(op.operand)]));
   const MatmulViews v = matmul_views(problem, product.src, product.weights, std::move(operands));
-  if (leaves_to_loops(product, target) && multiplies_few_rows_at_once(problem, product, v))
+  if (leaves_to_loops(product, target) && is_cut_into_few_rows(problem, product, v))
     return "what stands behind the product would cut it into products of a few rows";
   const TensorDesc made = usual(v.dst);
   const memory::desc a = desc_of(is_turned_before(v) ? dense(v.a) : usual(v.a)), b = desc_of(usual(v.b)),

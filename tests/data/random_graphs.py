@@ -84,6 +84,9 @@ class Walk:
         self.used.append(kind)
         return self.g.op(kind, inputs, result, **attrs)
 
+    def has_product(self):
+        return any("Conv" in kind or kind == "MatMul" for kind in self.used)
+
     # Operators that may follow any tensor
 
     def unary(self, x):
@@ -241,9 +244,8 @@ class Walk:
             return None
         mode = self.rng.choice(["nearest", ["linear", "bilinear", "trilinear"][len(extents) - 1]])
         rule = self.rng.choice(["half_pixel", "align_corners"]) if mode != "nearest" else "half_pixel"
-        return self.op("Interpolate", [x], (x.dtype, shape), sizes=extents, mode="nearest" if mode == "nearest" else
-                       "bilinear" if len(extents) == 2 else mode, coordinate_transformation_mode=rule,
-                       data_format=self.format)
+        return self.op("Interpolate", [x], (x.dtype, shape), sizes=extents, mode=mode,
+                       coordinate_transformation_mode=rule, data_format=self.format)
 
     # Products
 
@@ -287,7 +289,7 @@ class Walk:
     def follow(self, kind, x):
         image = self.is_image(x)
         steps = self.ANY + (self.IMAGE if image else [])
-        if kind == "products" and "Conv" not in "".join(self.used) and "MatMul" not in self.used:
+        if kind == "products" and not self.has_product():
             steps = steps + [Walk.convolution if image else Walk.matmul] * len(steps)
         return self.rng.choice(steps)(self, x)
 
@@ -301,7 +303,7 @@ def random_graph(kind, rng, elements):
         for _ in range(4 * length):
             if len(walk.used) < length and math.prod(x.shape) >= 64 and len(x.shape) > 1:
                 x = walk.follow(kind, x) or x
-        if len(walk.used) == length and (kind != "products" or any("Conv" in u or u == "MatMul" for u in walk.used)):
+        if len(walk.used) == length and (kind != "products" or walk.has_product()):
             return walk.g, walk.used
 
 

@@ -6,7 +6,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 build=${PARTITA_BUILD_DIR:-$here/../../build}
-seed=${PARTITA_TEST_SEED:-1}
+seed=$((1 + ${PARTITA_TEST_SEED:-0}))
 graphs=$(mktemp -d)
 for kind in operators chains products; do
   python3 "$here/../data/random_graphs.py" "$graphs/$kind" --kind "$kind" --seed "$seed" --count "${1:-25}" \

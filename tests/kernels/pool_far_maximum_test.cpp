@@ -81,7 +81,6 @@ TEST(pool_far_maximum, no_windows_are_left_to_others) {
   }
 }
 
-/// One window over a source that is longer than its kernels spell out elsewhere.
 TEST(pool_far_maximum, windows_of_volumes_are_far_sooner_than_those_of_planes) {
   const auto fits = [](const std::vector<int64_t>& kernel, int64_t stride, bool channel_last) {
     const size_t axes = kernel.size();
@@ -97,6 +96,7 @@ TEST(pool_far_maximum, windows_of_volumes_are_far_sooner_than_those_of_planes) {
   EXPECT_FALSE(fits({5, 5}, 1, true));
 }
 
+/// One window over a source that is longer than its kernels spell out elsewhere.
 TEST(pool_far_maximum, windows_of_any_length) {
   for (const Isa isa : generated_isas())
     for (const bool channel_last : {false, true}) {

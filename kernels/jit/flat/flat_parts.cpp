@@ -187,10 +187,10 @@ const char* refuse_rows(const Problem& p) {
 
 std::vector<FlatPart> parts_of(const Problem& loop) {
   const int64_t length = loop.out[0].dims.back(), lines = elements(loop.out[0].dims) / std::max<int64_t>(length, 1);
-  const int64_t most = has_folds(loop) ? (folds_rows(loop) ? kLongFoldedRow : 0) : kLongRow;
+  const bool into_lines = has_folds(loop) && !folds_rows(loop);
+  const int64_t most = into_lines ? 0 : has_folds(loop) ? kLongFoldedRow : kLongRow;
   const bool whole = lines >= kManyLines && length <= most;
-  const bool few = has_folds(loop) && !folds_rows(loop) && lines <= kFewLines;
-  const int64_t pieces = few ? std::min(length / kLeastPiece, kMostPieces) : 0;
+  const int64_t pieces = into_lines && lines <= kFewLines ? std::min(length / kLeastPiece, kMostPieces) : 0;
   const int64_t row = whole ? length : row_length(length, std::max((length + kRow - 1) / kRow, pieces));
   std::vector<FlatPart> parts{part_of(loop, 0, length / row, row)};
   if (length % row > 0) parts.push_back(part_of(loop, length / row * row, 1, length % row));
