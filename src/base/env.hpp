@@ -16,6 +16,7 @@ enum class Env {
   cache_capacity,
   deterministic,
   perf,
+  code,
   verbose,
   graph_dump,
   graph_dump_old,

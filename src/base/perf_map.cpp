@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of the perf map: address, size, name. Each is one write, so that threads (and forked processes) may share it.
+// Lines of the perf map: address, size, name; of the code file: label, bytes. Each is one write, so that threads (and
+// forked processes) may share them.
 #include "src/base/perf_map.hpp"
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 
@@ -15,6 +17,13 @@ namespace partita {
 namespace {
 
 thread_local const std::string* current_name = nullptr;
+
+std::string name_of_code() { return current_name ? *current_name : "partita"; }
+
+void append(const std::string& file, const std::string& line) {
+  const Status done = append_line_here(file, line);
+  if (!done.ok()) warn_once(Warning::no_dump, done.text());
+}
 
 }  // namespace
 
@@ -32,8 +41,22 @@ void add_to_perf_map(const void* code, size_t bytes) {
   if (!perf_map_wanted()) return;
   char place[64];
   std::snprintf(place, sizeof(place), "%zx %zx ", static_cast<size_t>(reinterpret_cast<uintptr_t>(code)), bytes);
-  const Status done = append_line_here(perf_map_path(), place + (current_name ? *current_name : "partita"));
-  if (!done.ok()) warn_once(Warning::no_dump, done.text());
+  append(perf_map_path(), place + name_of_code());
+}
+
+std::string code_file_path() { return "code-" + std::to_string(getpid()) + ".s"; }
+
+void add_to_code_file(const void* instructions, size_t bytes) {
+  static const bool wanted = env_flag(Env::code);
+  if (!wanted) return;
+  static std::atomic<size_t> kernels = 0;  // labels are unique
+  std::string line = "\"" + name_of_code() + " #" + std::to_string(kernels++) + "\":";
+  for (size_t i = 0; i < bytes; ++i) {
+    char byte[16];
+    std::snprintf(byte, sizeof(byte), i == 0 ? " .byte %u" : ",%u", static_cast<const uint8_t*>(instructions)[i]);
+    line += byte;
+  }
+  append(code_file_path(), line);
 }
 
 }  // namespace partita

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The perf map: tells the profiler `perf` the names of generated code. Written where PARTITA_PERF=1 asks for it.
+// What tools learn of generated code: the perf map (PARTITA_PERF=1) its names, the code file (PARTITA_CODE=1) its
+// instructions.
 #pragma once
 
 #include <cstddef>
@@ -27,5 +28,12 @@ class CodeName {
 /// Adds one line for `bytes` of code to the map, where it is wanted; one warning where it cannot be written.
 /// Thread-safe.
 void add_to_perf_map(const void* code, size_t bytes);
+
+/// code-<pid>.s, in the working folder.
+std::string code_file_path();
+
+/// Adds `bytes` of instructions to the code file, where it is wanted: text for an assembler, a label and the bytes as
+/// they are, all in one line. One warning where it cannot be written. Thread-safe.
+void add_to_code_file(const void* instructions, size_t bytes);
 
 }  // namespace partita

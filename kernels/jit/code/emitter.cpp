@@ -97,6 +97,7 @@ void Emitter::prepare_unpack() {
 void Emitter::emit_constants() {
   for (const auto& emit : rare_) emit();
   rare_.clear();
+  instructions_ = getSize();
   align(4);
   for (auto& [bits, label] : constants_) {
     L(label);
@@ -126,6 +127,7 @@ void Emitter::emit_constants() {
 const uint8_t* Emitter::finish() {
   readyRE();
   add_to_perf_map(getCode(), getSize());
+  add_to_code_file(getCode(), instructions_ > 0 ? instructions_ : getSize());
   return getCode();
 }
 

@@ -158,7 +158,7 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
 
   /// Emits the code that rarely runs, then the constants used; call once behind the code.
   void emit_constants();
-  /// Executable and no longer writable.
+  /// Executable and no longer writable. Perf and the code file get to know it.
   const uint8_t* finish();
 
  protected:
@@ -215,6 +215,7 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   bool shifts_bits_;                             // AVX512_VBMI
   bool keeps_denormals_ = false;
   std::vector<std::function<void()>> rare_;    // code that stands behind the kernel's
+  size_t instructions_ = 0;                    // bytes before the constants
   std::map<int32_t, Xbyak::Label> constants_;  // one lane each
   std::map<int32_t, Xbyak::Label> vectors_;    // AVX2 has no operands that repeat a lane
   std::map<std::vector<int32_t>, Xbyak::Label> patterns_;

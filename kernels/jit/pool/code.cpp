@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "kernels/jit/code/expand.hpp"
+#include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/round.hpp"
 
@@ -251,7 +252,9 @@ void PoolCode::load_pairs(const Xmm& pairs, size_t stream, int64_t displacement,
   const auto part = [&](int64_t place) { return static_cast<int>(std::clamp<int64_t>(place - cell, 0, 2 * lanes())); };
   const RegExp from = at(stream) + static_cast<int>(displacement) + r9 * 2 + static_cast<int>(away * 2);
   if (ahead) fetch(from);
-  load_words(Zmm(pairs.getIdx()), from, part(0), part(p_.g.src[2]));
+  if (wide()) return load_words(Zmm(pairs.getIdx()), from, part(0), part(p_.g.src[2]));
+  PT_ASSERT(part(0) == 0 && part(p_.g.src[2]) == 2 * lanes());
+  vmovups(pairs, ptr[from]);
 }
 
 /// Source cells are loaded from the first window's on; without masks, where it lies before the row, from the row's
