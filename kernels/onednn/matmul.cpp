@@ -96,6 +96,12 @@ bool is_cut_into_few_rows(const Problem& problem, const Product& product, const 
   return matmul_views(problem, product.src, product.weights, {}).dst.dims.size() == 2;
 }
 
+/// Products of the BLAS kind, all that there are for floating-point numbers without AVX-512: post-operations run over
+/// the finished result, and keep its batch axes apart. A loop that reads the result from the caches takes less time.
+bool has_slow_post_ops(const dnnl::matmul::primitive_desc& desc) {
+  return std::string_view(desc.impl_info_str()).starts_with("gemm");
+}
+
 dnnl::accumulation_mode accumulation_of(const Attrs& attrs) {
   if (attrs.is(Attr::accumulation_mode, "relaxed")) return dnnl::accumulation_mode::relaxed;
   if (attrs.is(Attr::accumulation_mode, "any")) return dnnl::accumulation_mode::any;
@@ -153,6 +159,8 @@ const char* plan_matmul(const Problem& problem, const Target& target, PrimitiveR
   dnnl::matmul::primitive_desc desc(cpu_engine(), a, packs ? any_layout(b) : b, bias, dst, attr);
   while (is_faulty(desc, v))
     if (!desc.next_impl()) return "oneDNN misreads an operand of a post-operation";
+  if (leaves_to_loops(product, target) && is_floating(problem.out[0].dtype) && has_slow_post_ops(desc))
+    return "the primitive would compute what stands behind after the product, a loop does it faster";
   std::vector<Operand> arguments = {
       run.reads(DNNL_ARG_SRC, run.in(problem, product.src_at), desc_of(v.a), a),
       run.reads(DNNL_ARG_WEIGHTS, run.in(problem, product.weights_at), desc_of(v.b), desc.weights_desc()),

@@ -81,15 +81,16 @@ Problem random_narrow_windows(Random& random) {
 
 TEST(pool_turned, forward_poolings_agree_with_the_interpreter) {
   expect_interpreted_draws(120, 50, random_narrow_windows,
-                           [](const Problem& p, Isa) { return jit::turned_forward_group(p).has_value(); });
+                           [](const Problem& p, Isa isa) { return jit::turned_forward_group(p, isa).has_value(); });
 }
 
 TEST(pool_turned, leaves_alone_forward_poolings_of_wide_rows_and_of_windows_apart) {
-  const auto turns = [](const std::vector<int64_t>& wide, int64_t kernel, int64_t stride, bool channel_last = false) {
+  Isa isa = Isa::avx512;
+  const auto turns = [&](const std::vector<int64_t>& wide, int64_t kernel, int64_t stride, bool channel_last = false) {
     PoolCase c{.op = OpKind::MaxPool, .windows = {}, .channel_last = channel_last, .batch = 2, .channels = 64};
     for (const int64_t cells : wide)
       c.windows.add({.wide = cells, .narrow = (cells - kernel) / stride + 1, .kernel = kernel, .stride = stride});
-    return jit::turned_forward_group(pool_problem(c)).has_value();
+    return jit::turned_forward_group(pool_problem(c), isa).has_value();
   };
   if (!generates_code()) GTEST_SKIP() << "without generated code";
   ASSERT_TRUE(turns({5, 5, 9}, 3, 1));
@@ -99,6 +100,12 @@ TEST(pool_turned, leaves_alone_forward_poolings_of_wide_rows_and_of_windows_apar
   EXPECT_FALSE(turns({5, 5, 34}, 3, 1)) << "rows of 32 windows";
   EXPECT_FALSE(turns({14, 14}, 5, 1)) << "planes";
   EXPECT_FALSE(turns({5, 5, 9}, 3, 1, true)) << "channels last";
+  EXPECT_FALSE(turns({17, 17}, 3, 2)) << "picked by AVX-512";
+  isa = Isa::avx2;
+  EXPECT_TRUE(turns({17, 17}, 3, 2)) << "rows of eight windows";
+  EXPECT_TRUE(turns({14, 14}, 2, 2));
+  EXPECT_FALSE(turns({19, 19}, 3, 2)) << "rows of nine";
+  EXPECT_FALSE(turns({19, 19}, 2, 3)) << "cells that no window has";
 }
 
 TEST(pool_turned, threads_change_no_byte) {

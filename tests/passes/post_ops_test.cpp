@@ -3,6 +3,8 @@
 // references compute.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "kernels/onednn/primitive_run.hpp"
 #include "src/base/cpu.hpp"
 #include "src/base/shape.hpp"
@@ -36,6 +38,10 @@ bool primitives_take_integers() {
   return machine_isa() == Isa::avx512 && onednn::has_isa(dnnl::cpu_isa::avx512_core_vnni);
 }
 
+/// Products of two steps where others are one: without AVX-512 oneDNN's matrix products compute what stands behind
+/// after all sums, and loops do it faster.
+size_t steps_of_matmul() { return generates_code() && !onednn::has_isa(dnnl::cpu_isa::avx512_core) ? 2 : 1; }
+
 void expect_one_step(const std::string& text, size_t steps = 1) {
   const CompiledGraph g = compiled_graph(text, 2);
   ASSERT_TRUE(g.executable);
@@ -46,7 +52,8 @@ void expect_one_step(const std::string& text, size_t steps = 1) {
 void expect_behind_products(std::initializer_list<const char*> activations, size_t steps) {
   for (const char* product : {kConvolution, kMatmul})
     for (const char* activation : activations)
-      expect_one_step(with_type(str("%3 ", product, " %4 = ", activation), "f32"), steps);
+      expect_one_step(with_type(str("%3 ", product, " %4 = ", activation), "f32"),
+                      product == kMatmul ? std::max(steps, steps_of_matmul()) : steps);
 }
 
 TEST(post_ops, activations_run_inside_every_product) {
@@ -62,7 +69,9 @@ TEST(post_ops, exponentials_and_logarithms_are_left_to_loops) {
   expect_behind_products({"Elu(%3) {alpha=0.5}", "Exp(%3)", "GELU(%3) {mode=gelu_tanh}", "Mish(%3)", "Sigmoid(%3)",
                           "SoftPlus(%3) {beta=2}", "Tanh(%3)"},
                          steps);
-  expect_one_step(with_type(str("%3 ", kMatmul, " %4: T[3,20,40] = GELU(%3)"), "bf16"), steps);
+  // Where no primitive multiplies bf16, what converts the result computes the activation, too.
+  if (onednn::has_isa(dnnl::cpu_isa::avx512_core_bf16))
+    expect_one_step(with_type(str("%3 ", kMatmul, " %4: T[3,20,40] = GELU(%3)"), "bf16"), steps);
 }
 
 /// What a loop would read is four times as large as what it stores.
@@ -92,8 +101,8 @@ TEST(post_ops, operands_do_not_cut_products_into_some_of_few_rows) {
   const size_t apart = generates_code() ? 2 : 1;
   expect_steps(4, "[6,1,1]", apart);
   expect_steps(2, "[1,2,1]", apart);
-  expect_steps(9, "[6,1,1]", 1);
-  expect_steps(4, "[1,1,24]", 1);
+  expect_steps(9, "[6,1,1]", steps_of_matmul());
+  expect_steps(4, "[1,1,24]", steps_of_matmul());
 }
 
 /// Windows of one cell over images in row-major order are products where the images lie; what oneDNN would copy them

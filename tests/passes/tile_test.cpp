@@ -2,6 +2,8 @@
 // Steps that run tile by tile: what is taken, how much memory it needs, and that it changes no result.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "partita/engine.hpp"
 #include "src/base/cpu.hpp"
 #include "src/base/round.hpp"
@@ -301,8 +303,11 @@ TEST(tile, random_attention_is_what_the_references_compute) {
   }
 }
 
-/// Columns for which a matrix of 640 rows, in 16 bits, leaves the second-level cache.
-int64_t many_columns() { return rounded_up(static_cast<int64_t>(second_level_cache_bytes()) / (640 * 2), 256) + 256; }
+/// Columns for which a matrix of 640 rows, in 16 bits, leaves the second-level cache, and is cut into tiles enough.
+int64_t many_columns() {
+  const auto kept = static_cast<int64_t>(second_level_cache_bytes()) / (640 * 2);
+  return std::max<int64_t>(1024, rounded_up(kept, 256)) + 256;
+}
 
 /// The step that makes weights tile by tile; null where there is none.
 const Step* weights_tiles(const CompiledGraph& g) {

@@ -174,6 +174,11 @@ class Emitter : private CodeMemory, public Xbyak::CodeGenerator {
   Xbyak::Opmask mask_of(int begin, int end);
   void load_masked(const Xbyak::Xmm& dst, int bytes, const Xbyak::RegExp& address);
   void load_same(Xbyak::Xmm dst, Dtype dtype, const Xbyak::RegExp& address);
+  /// The first bytes of a vector, zeros behind them. In the largest pieces there are: on some processors masked stores
+  /// of AVX2 take dozens of cycles, and masked loads are not seen by what fetches ahead.
+  void load_first(const Xbyak::Xmm& dst, const Xbyak::RegExp& address, int bytes);
+  /// More than 16 bytes use scratch 3.
+  void store_first(Xbyak::Xmm v, const Xbyak::RegExp& address, int bytes);
   void load_bytes_of_bits(Xbyak::Xmm bytes, const Xbyak::RegExp& address, int count);
   void load_packed(Xbyak::Xmm dst, Dtype dtype, const Xbyak::RegExp& address, int count);
   void widen(Xbyak::Xmm dst, Dtype dtype);

@@ -91,24 +91,52 @@ bool is_small_move(int count) { return count == 1 || count == 2 || count == 4; }
 
 void Emitter::load_bytes(Xmm dst, int bytes, const RegExp& address, int count) {
   const bool part = count < lanes();
-  if (bytes == 4 && part && is_small_move(count)) {
-    const Xmm few = low(dst);
-    return count == 1   ? vmovss(few, dword[address])
-           : count == 2 ? vmovq(few, qword[address])
-                        : vmovups(few, ptr[address]);
-  }
+  if (bytes == 4 && part && is_small_move(count)) return load_first(dst, address, count * 4);
   if (wide_ || !part) return load_masked(part ? dst | mask_of(0, count) | T_z : dst, bytes, address);
-  if (bytes == 4) {
-    masks_used_ = true;
-    vmovups(scratch(0), ptr[rip + masks_ + (8 - count) * 4]);
-    return vmaskmovps(dst, scratch(0), ptr[address]);
+  load_first(dst, address, count * bytes);
+  if (bytes == 4) return;
+  bytes == 2 ? vpmovzxwd(dst, low(dst)) : vpmovzxbd(dst, low(dst));
+}
+
+void Emitter::load_first(const Xmm& dst, const RegExp& address, int bytes) {
+  const Xmm v = low(dst);
+  if (bytes > 16) {
+    const Xbyak::Ymm all(dst.getIdx());
+    load_first(v, address + 16, bytes - 16);
+    vperm2f128(all, all, all, 0x08);  // they become the upper half
+    return vinsertf128(all, all, ptr[address], 0);
   }
-  const Xmm one = low(dst);
-  vpxor(one, one, one);
-  for (int j = 0; j < count; ++j)
-    bytes == 2 ? vpinsrw(one, one, ptr[address + 2 * j], static_cast<uint8_t>(j))
-               : vpinsrb(one, one, ptr[address + j], static_cast<uint8_t>(j));
-  bytes == 2 ? vpmovzxwd(dst, one) : vpmovzxbd(dst, one);
+  for (int at = 0, size = 0; at < bytes; at += size) {
+    size = static_cast<int>(std::bit_floor(static_cast<unsigned>(bytes - at)));
+    const auto from = ptr[address + at];
+    const auto place = static_cast<uint8_t>(at / size);
+    if (size <= 2 && at == 0) vpxor(v, v, v);
+    switch (size) {
+      case 16: vmovups(v, from); break;
+      case 8: vmovq(v, from); break;
+      case 4: at == 0 ? vmovss(v, from) : vpinsrd(v, v, from, place); break;
+      case 2: vpinsrw(v, v, from, place); break;
+      default: vpinsrb(v, v, from, place);
+    }
+  }
+}
+
+void Emitter::store_first(Xmm v, const RegExp& address, int bytes) {
+  const Xmm upper = low(scratch(3));
+  for (int at = 0, size = 0; at < bytes; at += size) {
+    size = std::min(16, static_cast<int>(std::bit_floor(static_cast<unsigned>(bytes - at))));
+    if (at == 16) vextractf128(upper, Xbyak::Ymm(v.getIdx()), 1);
+    const Xmm from = at < 16 ? low(v) : upper;
+    const auto to = ptr[address + at];
+    const auto place = static_cast<uint8_t>(at % 16 / size);
+    switch (size) {
+      case 16: vmovups(to, from); break;
+      case 8: place == 0 ? vmovq(to, from) : vmovhps(to, from); break;
+      case 4: place == 0 ? vmovss(to, from) : vextractps(to, from, place); break;
+      case 2: vpextrw(to, from, place); break;
+      default: vpextrb(to, from, place);
+    }
+  }
 }
 
 void Emitter::load_between(Xmm dst, Dtype dtype, const RegExp& address, int begin, int end) {
@@ -214,8 +242,7 @@ void Emitter::load_packed(Xmm dst, Dtype dtype, const RegExp& address, int count
   } else if (whole) {
     vpbroadcastd(dst, ptr[address]);
   } else {
-    vpxor(bytes, bytes, bytes);
-    for (int j = 0; j < (count + 1) / 2; ++j) vpinsrb(bytes, bytes, ptr[address + j], static_cast<uint8_t>(j));
+    load_first(bytes, address, (count + 1) / 2);
     vpbroadcastd(dst, bytes);
   }
   if (is_signed) {
@@ -391,12 +418,7 @@ void Emitter::store_bytes(Xmm v, int bytes, const RegExp& address, int count, bo
     vpmovdw(half(scratch(3)), v);
     return stream(half(scratch(3)), address, count * 2);
   }
-  if (bytes == 4 && part && is_small_move(count)) {
-    const Xmm few = low(v);
-    return count == 1   ? vmovss(dword[address], few)
-           : count == 2 ? vmovq(qword[address], few)
-                        : vmovups(ptr[address], few);
-  }
+  if (bytes == 4 && part && is_small_move(count)) return store_first(v, address, count * 4);
   if (wide_) {
     if (part) {
       const auto masked = to | mask_of(0, count);
@@ -412,9 +434,7 @@ void Emitter::store_bytes(Xmm v, int bytes, const RegExp& address, int count, bo
   }
   if (bytes == 4) {
     if (!part) return streaming ? vmovntps(to, v) : vmovups(to, v);
-    masks_used_ = true;
-    vmovups(scratch(3), ptr[rip + masks_ + (8 - count) * 4]);
-    return vmaskmovps(to, scratch(3), v);
+    return store_first(v, address, count * 4);
   }
   // The lanes' low bytes alone, packed in each 128 bits, then the two halves side by side.
   const Xmm packed = scratch(3), one = low(packed);
@@ -424,9 +444,7 @@ void Emitter::store_bytes(Xmm v, int bytes, const RegExp& address, int count, bo
   vpermq(Xbyak::Ymm(packed.getIdx()), Xbyak::Ymm(packed.getIdx()), 0x08);
   if (bytes == 1) vpackuswb(one, one, one);
   if (!part) return bytes == 2 ? (streaming ? vmovntdq(to, one) : vmovdqu(to, one)) : vmovq(to, one);
-  for (int j = 0; j < count; ++j)
-    bytes == 2 ? vpextrw(ptr[address + 2 * j], one, static_cast<uint8_t>(j))
-               : vpextrb(ptr[address + j], one, static_cast<uint8_t>(j));
+  store_first(one, address, count * bytes);
 }
 
 void Emitter::store_words(Xmm v, const RegExp& address, int count, bool streaming) {
@@ -442,7 +460,7 @@ void Emitter::store_halves(Xmm packed, const RegExp& address, int count, bool st
   if (wide_) {
     return vmovdqu16(to | mask_of(0, count), reaching(packed, count * 2));
   }
-  for (int j = 0; j < count; ++j) vpextrw(ptr[address + 2 * j], packed, static_cast<uint8_t>(j));
+  store_first(packed, address, count * 2);
 }
 
 /// The vector's first `bytes` bytes, as large pieces as may be.

@@ -192,10 +192,13 @@ class PoolForward {
 };
 
 /// Windows that move by one cell over narrow rows: of volumes, whose rows are folded most often, of images of one row,
-/// and of planes where these are narrower still. Apart, windows are few beside the cells that would be turned.
-bool is_turned(const ForwardPool& p) {
+/// and of planes where these are narrower still. Apart, windows are few beside the cells that would be turned; without
+/// the kernels that pick theirs, rows of no more than one vector of windows take still longer as they lie.
+bool is_turned(const ForwardPool& p, Isa isa) {
   const PoolGeometry& g = p.g;
-  if (g.channel_last || g.strides != Dims({1, 1, 1})) return false;
+  if (g.channel_last) return false;
+  if (isa != Isa::avx512 && g.strides[2] > 1 && g.strides[2] <= g.kernel[2] && g.dst[2] <= lanes_of(isa)) return true;
+  if (g.strides != Dims({1, 1, 1})) return false;
   const int64_t least_width = g.kernel[0] > 1 || g.src[1] == 1 ? 32 : g.maximum ? 8 : 16;
   return g.dst[2] < least_width;
 }
@@ -206,8 +209,8 @@ const char* refuse_pool_forward(const Problem& problem, const Target&) {
   return has_indices(problem) ? refuse_pool_indices(problem) : refuse_forward_plan(problem);
 }
 
-std::optional<Problem> turned_forward_group(const Problem& problem) {
-  if (!is_turned(forward_pool(problem))) return std::nullopt;
+std::optional<Problem> turned_forward_group(const Problem& problem, Isa isa) {
+  if (!is_turned(forward_pool(problem), isa)) return std::nullopt;
   auto group = TurnedPool::of_group(problem);
   return group && refuse_forward_plan(*group) == nullptr ? std::move(group) : std::nullopt;
 }
@@ -220,7 +223,8 @@ Result<Run> make_pool_forward(const Problem& problem, const Target& target) {
   if (PickedPool::fits(problem, target.isa)) return run_of<PickedPool>(problem, target);
   if (AverageLastPool::fits(problem)) return run_of<AverageLastPool>(problem, target);
   if (TapPool::fits(pool)) return run_of<TapPool>(problem, target);
-  if (const auto group = turned_forward_group(problem)) return make_turned(problem, *group, target, make_pool_forward);
+  if (const auto group = turned_forward_group(problem, target.isa))
+    return make_turned(problem, *group, target, make_pool_forward);
   return run_of<PoolForward>(problem, target);
 }
 

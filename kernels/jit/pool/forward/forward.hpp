@@ -13,6 +13,6 @@ const char* refuse_pool_forward(const Problem& problem, const Target& target);
 Result<Run> make_pool_forward(const Problem& problem, const Target& target);
 
 /// One group of planes, channels last, where planes are turned unless a kernel for fewer taps fits; absent elsewhere.
-std::optional<Problem> turned_forward_group(const Problem& problem);
+std::optional<Problem> turned_forward_group(const Problem& problem, Isa isa);
 
 }  // namespace partita::jit
