@@ -96,10 +96,10 @@ bool is_cut_into_few_rows(const Problem& problem, const Product& product, const 
   return matmul_views(problem, product.src, product.weights, {}).dst.dims.size() == 2;
 }
 
-/// Products of the BLAS kind, all that there are for floating-point numbers without AVX-512: post-operations run over
-/// the finished result, and keep its batch axes apart. A loop that reads the result from the caches takes less time.
+/// Products of the BLAS kind, most that there are of f32 without AVX-512: post-operations run over the finished result,
+/// and keep its batch axes apart. A loop that reads the result from the caches takes less time.
 bool has_slow_post_ops(const dnnl::matmul::primitive_desc& desc) {
-  return std::string_view(desc.impl_info_str()).starts_with("gemm");
+  return !has_isa(dnnl::cpu_isa::avx512_core) && std::string_view(desc.impl_info_str()).starts_with("gemm");
 }
 
 dnnl::accumulation_mode accumulation_of(const Attrs& attrs) {

@@ -134,11 +134,8 @@ class LayerNorm {
     map.back(plan_, x);
   }
 
-  /// Vectors of a row, by measurement; few where there are few registers.
-  int64_t most_in_one_piece() const {
-    if (plan_.isa != Isa::avx512) return 6;
-    return bits_of(plan_.in[0].dtype) == 32 ? 16 : 24;
-  }
+  /// Vectors of a row, by measurement, also where they are more than there are registers.
+  int64_t most_in_one_piece() const { return plan_.isa == Isa::avx512 && bits_of(plan_.in[0].dtype) < 32 ? 24 : 16; }
 
   bool one_block() const { return plan_.tiling.blocks == 1; }
 

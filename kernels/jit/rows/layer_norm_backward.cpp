@@ -22,7 +22,7 @@ namespace {
 
 using Value = Sweep::Value;
 
-constexpr int64_t kShort = 12;  ///< vectors of a row that is computed in one piece
+constexpr int64_t kShort = 12, kShortNarrow = 16;  ///< vectors of a row that is computed in one piece; of AVX2
 constexpr int64_t kMostGroups = 64;
 constexpr int64_t kLeastRows = 32;  ///< of a group, so that its gradients of gamma and beta are small beside its rows
 
@@ -67,7 +67,7 @@ class LayerNormBackward {
     const bool narrow = bits_of(plan_.in[0].dtype) == 16 && bits_of(plan_.in[1].dtype) == 16;
     const auto where = narrow ? LongRowsWhere::in_streams_too : LongRowsWhere::in_caches;
     const auto write = [this](RowWriter& row) { write_row(row); };
-    whole_ = whole_rows(plan_, scratch_.bytes(), kShort, write, where);
+    whole_ = whole_rows(plan_, scratch_.bytes(), plan_.isa == Isa::avx512 ? kShort : kShortNarrow, write, where);
     if (!whole_) make_tiles();
     groups_ = std::clamp<int64_t>(units() * (whole_ ? 1 : plan_.tiling.tile_rows) / kLeastRows, 1,
                                   std::min(kMostGroups, units()));

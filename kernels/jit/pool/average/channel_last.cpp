@@ -36,6 +36,15 @@ const std::array<Xbyak::Reg64, kMostPaired> kColumn = {Xbyak::util::r13, Xbyak::
 /// Columns that are complete before the first cell of a row (of a block).
 int64_t columns_before(const AverageColumns& p) { return p.lead() == 0 ? p.reach(2) - 1 : p.reach(2); }
 
+/// Whether registers hold what expressions around the pooling keep.
+bool computes(const Problem& problem) { return !problem.front.empty() || !problem.back.empty(); }
+
+/// Vectors of channels; sums of two kinds are held where rows are made together.
+int vectors_together(bool wide, bool rows_together, bool computes) {
+  if (wide) return 4;
+  return (rows_together ? 1 : 2) * (computes ? 1 : 2);
+}
+
 }  // namespace
 
 int64_t AverageLastKernel::column_bytes(Isa isa, const AverageColumns& plan) {
@@ -47,16 +56,15 @@ AverageLastKernel::AverageLastKernel(Isa isa, const AverageColumns& plan, const 
     : Emitter(isa),
       p_(plan),
       streaming_(streaming),
-      together_(wide()     ? 4
-                : rows > 1 ? 1
-                           : 2),
+      together_(vectors_together(wide(), rows > 1, computes(problem))),
       sums_(rows > 1 ? together_ : 0),
       packs_(packs()),
       column_bytes_(column_bytes(isa, plan)) {
   const auto never = [](int) { return false; };
-  const int taken = column_weight() + 1, middle = taken + (wide() ? 2 * kLeastRegisters : kLeastRegisters);
+  const int taken = column_weight() + 1, each = wide() ? 2 * kLeastRegisters : kLeastRegisters;
+  const int middle = taken + (wide() || computes(problem) ? each : 0);  // what keeps nothing shares its registers
   const int spill_at = aligned(static_cast<int>(rows_slot() + 1) * 8);
-  Body front(*this, expanded_front(p_.front, problem, isa), {taken, middle, rsp + spill_at}, never);
+  Body front(*this, expanded_front(p_.front, problem, isa), {taken, taken + each, rsp + spill_at}, never);
   const int back_at = spill_at + front.spill_slots() * 64;
   Body back(*this, expanded(p_.back, problem, isa), {middle, value_registers(), rsp + back_at}, never);
   emit_in_frame(*this, {rbx, r12, r13, r14, r15}, back_at + back.spill_slots() * 64, [&] {
