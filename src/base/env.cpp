@@ -31,8 +31,7 @@ constexpr EnvDef kEnv[] = {
      "Writes perf-<pid>.map into the working folder; moved to /tmp, `perf report` shows the names of generated "
      "kernels with it."},
     {Env::code, "PARTITA_CODE", kFlag,
-     "Appends the instructions of each generated kernel to code-<pid>.s in the working folder, as bytes behind its "
-     "name: "
+     "Appends the instructions of each generated kernel to code-<pid>.s in the working folder, bytes behind its name; "
      "`as -o code.o code-<pid>.s; objdump -d code.o` shows them."},
     {Env::verbose, "PARTITA_VERBOSE", kFlag,
      "Prints a line for each compilation and execution of a partition: pattern, operators, tensors, kernels, time in "

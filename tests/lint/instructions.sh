@@ -15,6 +15,6 @@ as -o code.o code-*.s
 # EVEX begins with 62; instructions on masks (VEX) have names with k.
 objdump -d --insn-width=16 code.o | awk '
   /^[0-9a-f]+ </ { kernel = $0; ++kernels; next }
-  $2 == "62" || / k[a-z]+ / { print kernel; print; failed = 1 }
+  $2 == "62" || /\tk[a-z]+ / { print kernel; print; failed = 1 }
   END { print kernels + 0, "kernels"; exit failed }' >found || { head -40 found; exit 1; }
 cat found

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generated code is never writable and executable at once, and the perf map of PARTITA_PERF=1 covers it.
+// Generated code is never writable and executable at once, the perf map of PARTITA_PERF=1 covers it, and PARTITA_CODE=1
+// writes its instructions.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -41,10 +43,10 @@ std::vector<Mapping> mappings() {
   return list;
 }
 
-/// Runs one of the disabled tests in a process of its own, PARTITA_PERF as given.
-int exit_code_of(const std::string& test, const std::string& switched) {
+/// Runs one of the disabled tests in a process of its own, the variable as given.
+int exit_code_of(const std::string& test, const std::string& switched, const std::string& variable = "PARTITA_PERF") {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-  const int status = std::system(("PARTITA_PERF=" + switched + " '" + self + "' --gtest_also_run_disabled_tests " +
+  const int status = std::system((variable + "=" + switched + " '" + self + "' --gtest_also_run_disabled_tests " +
                                   "--gtest_brief=1 --gtest_filter=" + test)
                                      .c_str());
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -123,6 +125,41 @@ TEST(perf_map_process, DISABLED_does_not_write) {
   std::filesystem::remove(perf_map_path());
   const ReadyPartition chain(kChain);
   EXPECT_FALSE(std::filesystem::exists(perf_map_path()));
+}
+
+TEST(code_file, is_written_where_it_is_asked_for) {
+  EXPECT_EQ(exit_code_of("code_file_process.DISABLED_writes", "1", "PARTITA_CODE"), 0);
+  EXPECT_EQ(exit_code_of("code_file_process.DISABLED_does_not_write", "0", "PARTITA_CODE"), 0);
+}
+
+/// Text for an assembler: a label of its own for each kernel, and the bytes that its memory begins with.
+TEST(code_file_process, DISABLED_writes) {
+  std::filesystem::remove(code_file_path());
+  const ReadyPartition chain(kChain), tanh("%1: f32[100] = Tanh(%0: f32[100])");
+  std::vector<std::string> labels;
+  std::ifstream file(code_file_path());
+  for (std::string text; std::getline(file, text);) {
+    const size_t bytes = text.find("\": .byte ");
+    ASSERT_NE(bytes, std::string::npos) << text;
+    labels.push_back(text.substr(0, bytes));
+    EXPECT_EQ(text.find_first_not_of("0123456789,", bytes + 9), std::string::npos) << text;
+    EXPECT_GT(std::ranges::count(text, ','), 16);
+  }
+  std::filesystem::remove(code_file_path());
+  if (!generates_code()) {
+    EXPECT_TRUE(labels.empty());
+    return;
+  }
+  const std::string isa(name_of(machine_isa()));
+  ASSERT_FALSE(labels.empty());
+  EXPECT_EQ(labels.front(), "\"loop_any_jit_" + isa + ":ReLUBackward+Add #0");
+  EXPECT_EQ(labels.back(), "\"loop_any_jit_" + isa + ":Tanh #" + std::to_string(labels.size() - 1));
+}
+
+TEST(code_file_process, DISABLED_does_not_write) {
+  std::filesystem::remove(code_file_path());
+  const ReadyPartition chain(kChain);
+  EXPECT_FALSE(std::filesystem::exists(code_file_path()));
 }
 
 TEST(perf_map, is_not_written_where_nobody_asks) {
