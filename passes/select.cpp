@@ -80,7 +80,7 @@ Status select_kernels(Program& program, const Target& target) {
   for (Step& step : program.steps) {
     if (is_made(step)) continue;
     std::optional<CodeName> name;
-    if (perf_map_wanted()) name.emplace(code_name(step));
+    if (code_names_wanted()) name.emplace(code_name(step));
     PT_ASSIGN(step.run, step.picked.kernel->make(step.problem, target).at(step.picked.kernel->name));
   }
   return {};

@@ -20,6 +20,11 @@ thread_local const std::string* current_name = nullptr;
 
 std::string name_of_code() { return current_name ? *current_name : "partita"; }
 
+bool code_file_wanted() {
+  static const bool wanted = env_flag(Env::code);
+  return wanted;
+}
+
 void append(const std::string& file, const std::string& line) {
   const Status done = append_line_here(file, line);
   if (!done.ok()) warn_once(Warning::no_dump, done.text());
@@ -31,6 +36,8 @@ bool perf_map_wanted() {
   static const bool wanted = env_flag(Env::perf);
   return wanted;
 }
+
+bool code_names_wanted() { return perf_map_wanted() || code_file_wanted(); }
 
 std::string perf_map_path() { return "perf-" + std::to_string(getpid()) + ".map"; }
 
@@ -47,8 +54,7 @@ void add_to_perf_map(const void* code, size_t bytes) {
 std::string code_file_path() { return "code-" + std::to_string(getpid()) + ".s"; }
 
 void add_to_code_file(const void* instructions, size_t bytes) {
-  static const bool wanted = env_flag(Env::code);
-  if (!wanted) return;
+  if (!code_file_wanted()) return;
   static std::atomic<size_t> kernels = 0;  // labels are unique
   std::string line = "\"" + name_of_code() + " #" + std::to_string(kernels++) + "\":";
   for (size_t i = 0; i < bytes; ++i) {

@@ -9,6 +9,8 @@
 namespace partita {
 
 bool perf_map_wanted();
+/// Whether either is, so that code gets a name.
+bool code_names_wanted();
 /// perf-<pid>.map, in the working folder; `perf` looks for it in /tmp, where the user puts it.
 std::string perf_map_path();
 
