@@ -292,6 +292,12 @@ void PoolCode::load_row_tap(size_t stream, int64_t displacement, int64_t tap, in
     if (!inside) exclude();
     return;
   }
+  if (!wide() && inside && stride == 2 && source.dtype == Dtype::f32 && source.x != 0) {
+    const RegExp cells_at = cell_at(away);
+    if (ahead) fetch(cells_at);
+    vmovups(vec(kTap), ptr[cells_at]);
+    return every_other_lane(vec(kTap), vec(kTap), ptr[cells_at + vector_bytes()], false);
+  }
   const auto place = [&](int l) {
     return std::clamp<int64_t>(l * stride - skipped + (brought ? 1 : 0), 0, lanes() * stride - 1);
   };
@@ -348,6 +354,20 @@ void PoolCode::merge_lanes(const Xmm& to, const Xmm& from, int number, bool alon
   const Ymm order(index.getIdx()), other(from.getIdx());
   vpermps(number == 0 ? Ymm(to.getIdx()) : other, order, other);
   if (number > 0) vblendps(to, to, from, here);
+}
+
+void PoolCode::every_other_lane(const Xmm& to, const Xmm& first, const Xbyak::Operand& second, bool odd) {
+  const Ymm all(to.getIdx());
+  vshufps(all, Ymm(first.getIdx()), second, odd ? 0xdd : 0x88);
+  vpermpd(all, all, 0xd8);
+}
+
+void PoolCode::lanes_in_turns(const Xmm& to, const Xmm& first, const Xmm& second, bool upper) {
+  const uint8_t half_twice = upper ? 0xfa : 0x50;  // pairs of lanes 0, 0, 1, 1 of the half
+  const Ymm all(to.getIdx()), other(scratch(1).getIdx());
+  vpermpd(all, Ymm(first.getIdx()), half_twice);
+  vpermpd(other, Ymm(second.getIdx()), half_twice);
+  vunpcklps(all, all, other);
 }
 
 uint32_t PoolCode::mask_of(const std::vector<bool>& which) {

@@ -162,6 +162,10 @@ class PoolCode : protected Emitter {
   /// scratch 0 and, AVX2, changes `from`.
   void merge_lanes(const Xbyak::Xmm& to, const Xbyak::Xmm& from, int number, bool alone,
                    const std::function<int64_t(int lane)>& place);
+  /// AVX2: `to` = every other lane of two vectors, the first ones or the second ones of each pair.
+  void every_other_lane(const Xbyak::Xmm& to, const Xbyak::Xmm& first, const Xbyak::Operand& second, bool odd);
+  /// AVX2: `to` = the lanes of two vectors in turns, of the lower halves or of the upper ones. Uses scratch 1.
+  void lanes_in_turns(const Xbyak::Xmm& to, const Xbyak::Xmm& first, const Xbyak::Xmm& second, bool upper);
   static uint32_t mask_of(const std::vector<bool>& which);
   /// The lanes that `which` names = the bits. AVX-512: uses k1.
   void set_lanes(const Xbyak::Xmm& v, const std::vector<bool>& which, int32_t bits);

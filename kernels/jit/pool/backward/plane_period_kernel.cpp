@@ -437,6 +437,7 @@ void PlanePeriodKernel::emit_vector(Body& back, int sums, int64_t row, const Pla
   };
   hooks.skeleton = [&](Xmm dst) {
     if (stride() == 1 && planes_ == 1) return vmovaps(dst, vec(sums));
+    if (!wide() && stride() == 2 && planes_ == 1) return lanes_in_turns(dst, vec(sums), vec(sums + 1), first > 0);
     const auto place = [&](int l) {
       const int64_t cell = first + l, lane = std::min<int64_t>(part.lane + cell / stride(), lanes() - 1);
       return cell % stride() * lanes() + lane;

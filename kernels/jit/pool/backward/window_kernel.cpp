@@ -306,6 +306,12 @@ void WindowKernel::pick_tap(const Group& group, int64_t row, int64_t tap, int ve
   if (paired())
     return tap == 0 ? vpslld(taps, vec(cells_), 16)
                     : vandps(taps, vec(cells_), pattern(everywhere(std::bit_cast<int32_t>(0xffff0000u))));
+  if (!wide() && inner_ == 1 && width() == 2 && cells_of(group, 1, vector) > 0) {
+    const Xmm second = vec(cells_);
+    load_cells(taps, p_.in[0], stream, group, 0, vector);
+    load_cells(second, p_.in[0], stream, group, 1, vector);
+    return every_other_lane(taps, taps, second, tap == 1);
+  }
   const auto place = [&](int lane) { return (lane / inner_ * width() + tap) * inner_ + lane % inner_; };
   const bool alone = cells_of(group, 1, vector) == 0;
   for (int64_t cell = 0; cell < width() && cells_of(group, cell, vector) > 0; ++cell) {
