@@ -72,9 +72,9 @@ TEST(post_ops, exponentials_and_logarithms_are_left_to_loops) {
   expect_behind_products({"Elu(%3) {alpha=0.5}", "Exp(%3)", "GELU(%3) {mode=gelu_tanh}", "Mish(%3)", "Sigmoid(%3)",
                           "SoftPlus(%3) {beta=2}", "Tanh(%3)"},
                          steps);
-  // Where no primitive multiplies bf16, what converts the result computes the activation, too.
-  if (onednn::has_isa(dnnl::cpu_isa::avx512_core_bf16))
-    expect_one_step(with_type(str("%3 ", kMatmul, " %4: T[3,20,40] = GELU(%3)"), "bf16"), steps);
+  // Where no primitive multiplies bf16, what converts the result may compute the activation, too.
+  const size_t least = onednn::has_isa(dnnl::cpu_isa::avx512_core_bf16) ? steps : 1;
+  expect_steps(with_type(str("%3 ", kMatmul, " %4: T[3,20,40] = GELU(%3)"), "bf16"), least, steps);
 }
 
 /// What a loop would read is four times as large as what it stores.

@@ -91,10 +91,9 @@ bool is_small_move(int count) { return count == 1 || count == 2 || count == 4; }
 
 void Emitter::load_bytes(Xmm dst, int bytes, const RegExp& address, int count) {
   const bool part = count < lanes();
-  if (bytes == 4 && part && is_small_move(count)) return load_first(dst, address, count * 4);
+  if (bytes == 4 && part && (!wide_ || is_small_move(count))) return load_first(dst, address, count * 4);
   if (wide_ || !part) return load_masked(part ? dst | mask_of(0, count) | T_z : dst, bytes, address);
   load_first(dst, address, count * bytes);
-  if (bytes == 4) return;
   bytes == 2 ? vpmovzxwd(dst, low(dst)) : vpmovzxbd(dst, low(dst));
 }
 
@@ -418,7 +417,7 @@ void Emitter::store_bytes(Xmm v, int bytes, const RegExp& address, int count, bo
     vpmovdw(half(scratch(3)), v);
     return stream(half(scratch(3)), address, count * 2);
   }
-  if (bytes == 4 && part && is_small_move(count)) return store_first(v, address, count * 4);
+  if (bytes == 4 && part && (!wide_ || is_small_move(count))) return store_first(v, address, count * 4);
   if (wide_) {
     if (part) {
       const auto masked = to | mask_of(0, count);
@@ -432,10 +431,7 @@ void Emitter::store_bytes(Xmm v, int bytes, const RegExp& address, int count, bo
     bytes == 2 ? vpmovdw(packed, v) : vpmovdb(packed, v);
     return vmovntdq(to, packed);
   }
-  if (bytes == 4) {
-    if (!part) return streaming ? vmovntps(to, v) : vmovups(to, v);
-    return store_first(v, address, count * 4);
-  }
+  if (bytes == 4) return streaming ? vmovntps(to, v) : vmovups(to, v);
   // The lanes' low bytes alone, packed in each 128 bits, then the two halves side by side.
   const Xmm packed = scratch(3), one = low(packed);
   vpslld(packed, v, 32 - 8 * bytes);
