@@ -12,17 +12,18 @@
 
 namespace partita::test {
 
-/// `size` bytes, the last one just before the guard page. Aligned to 64 where size is a multiple of 64.
+/// `size` bytes, the last one just before the guard page. Aligned to 64 where size is a multiple of 64. Of those filled
+/// with zeros only pages that are written take memory.
 class GuardedMemory {
  public:
   GuardedMemory(size_t size, unsigned char fill) : size_(size) {
     const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
     mapped_ = (size + page - 1) / page * page + page;
-    base_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    base_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base_ == MAP_FAILED) throw std::bad_alloc();
     mprotect(static_cast<std::byte*>(base_) + mapped_ - page, page, PROT_NONE);
     data_ = static_cast<std::byte*>(base_) + mapped_ - page - size;
-    std::memset(data_, fill, size);
+    if (fill != 0) std::memset(data_, fill, size);
   }
   GuardedMemory(GuardedMemory&& other) noexcept
       : base_(std::exchange(other.base_, MAP_FAILED)), mapped_(other.mapped_), size_(other.size_), data_(other.data_) {}

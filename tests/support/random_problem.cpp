@@ -133,6 +133,18 @@ TensorDesc any_desc(Dtype dtype, const Dims& dims, Random& random) {
   return random.whole(0, 2) == 0 ? scattered_desc(dtype, dims, random) : dense_desc(dtype, dims);
 }
 
+Buffer with_strides(const Buffer& tensor, const Dims& strides) {
+  TensorDesc desc = tensor.desc;
+  desc.strides = strides;
+  Buffer made = empty_buffer(desc, 0);
+  const auto each = static_cast<size_t>(element_bytes(desc.dtype));
+  for (int64_t i = 0; i < elements(desc.dims); ++i)
+    std::memcpy(static_cast<std::byte*>(made.data()) + static_cast<size_t>(position(desc, i)) * each,
+                static_cast<const std::byte*>(tensor.data()) + static_cast<size_t>(position(tensor.desc, i)) * each,
+                each);
+  return made;
+}
+
 double Buffer::get(int64_t index) const { return load_as_double(data(), desc.dtype, position(desc, index)); }
 
 Buffer random_buffer(const TensorDesc& desc, Random& random, Range range) {

@@ -41,6 +41,8 @@ struct Range {
 Buffer random_buffer(const TensorDesc& desc, Random& random, Range range = {});
 /// Filled with a byte pattern that is NaN in every floating-point type.
 Buffer nan_buffer(const TensorDesc& desc);
+/// The same tensor with other strides; what lies between its elements is zero and takes no memory.
+Buffer with_strides(const Buffer& tensor, const Dims& strides);
 
 /// Empty where all elements agree, otherwise the first that does not. The tolerance is relative above 1, else absolute.
 std::string difference(const Buffer& got, const Buffer& expected, double tolerance);

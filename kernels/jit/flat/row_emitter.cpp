@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 
+#include "kernels/jit/code/imm32.hpp"
 #include "kernels/jit/code/vector_random.hpp"
 #include "src/base/check.hpp"
 #include "src/base/cpu.hpp"
@@ -180,7 +181,7 @@ void RowEmitter::emit_elements(Body& body) {
     L(next);
     vectors(together);
     if (end > step * together) {
-      cmp(rcx, static_cast<uint32_t>(end));
+      cmp(rcx, imm32(end));
       jl(next, T_NEAR);
     }
   }
@@ -281,7 +282,7 @@ void RowEmitter::load_index(Xmm dst, int axis) {
 }
 
 void RowEmitter::load_number(Xmm dst, int k) {
-  const auto step = static_cast<int>(step_of(*shape_.in[static_cast<size_t>(k)].numbers));
+  const int step = imm32(step_of(*shape_.in[static_cast<size_t>(k)].numbers));
   const RegExp first = address(static_cast<size_t>(k));
   imul(rsi, rcx, step);
   lea(rax, ptr[first + rsi]);

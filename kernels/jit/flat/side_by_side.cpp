@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "kernels/jit/code/expand.hpp"
+#include "kernels/jit/code/imm32.hpp"
 #include "kernels/jit/code/vector_random.hpp"
 #include "kernels/jit/flat/flat_parts.hpp"
 #include "kernels/jit/flat/pairs.hpp"
@@ -48,7 +49,7 @@ int SideBySide::append(std::vector<RowOperand>& side, std::vector<TensorDesc>& t
                        int64_t behind) {
   if (side.size() > static_cast<size_t>(place)) {
     operand.place = place;
-    operand.behind = static_cast<int>(behind);
+    operand.behind = imm32(behind);
   }
   types.push_back(described(operand));
   side.push_back(operand);
@@ -148,11 +149,13 @@ constexpr int64_t kLongestSharing = 256;  ///< bytes of a row of results: four o
 constexpr int64_t kLeastApart = 2048;     ///< bytes from row to row
 /// So few rows must be groups of streams without a rest: rows of the next group are fetched, which the rest are not.
 constexpr int64_t kMostWithoutRest = 16;
+/// Bytes from row to row: an instruction names places of a group's rows, and of what is fetched some rows behind them.
+constexpr int64_t kFarthestRow = INT32_MAX / 32;
 
 bool is_same_row(const RowOperand& o) { return o.steps && o.row_bytes == 0; }
 
 /// Rows as far apart cannot be addressed from the first one.
-bool is_out_of_reach(const RowOperand& o) { return o.numbers || std::abs(o.row_bytes) > INT32_MAX / kStreams; }
+bool is_out_of_reach(const RowOperand& o) { return o.numbers || std::abs(o.row_bytes) > kFarthestRow; }
 
 }  // namespace
 
@@ -163,7 +166,7 @@ RowsAtOnce row_streams(const Expr& expr, const Lanes& lanes, RowShape shape, int
   const bool moves = std::ranges::all_of(shape.out, [](const RowOperand& o) { return o.row_bytes != 0; });
   if (lanes.code.size() > kMostOperations || rows < kStreams || apart < kLeastApart || !moves) return {};
   if (rows < kMostWithoutRest && rows % kStreams != 0) return {};
-  if (apart * kStreams > INT32_MAX) return {};
+  if (apart * 2 * kStreams > INT32_MAX) return {};
 
   // Each goes on by a whole cache line of results.
   for (const RowOperand& o : shape.out)

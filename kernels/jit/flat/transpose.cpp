@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "kernels/jit/code/imm32.hpp"
 #include "src/base/round.hpp"
 
 namespace partita::jit {
@@ -142,13 +143,13 @@ void TransposeKernel::emit_block(int a, int b) {
   wide() ? exchange_wide(rows, b) : exchange_narrow(rows, b);
   const int bytes = pairs ? 4 : shape_.bytes, count = pairs ? lanes() : a;
   for (int i = 0; i < b; ++i) {
-    const auto to = r11 + static_cast<int>(i * shape_.dst_row);
+    const auto to = r11 + imm32(i * shape_.dst_row);
     store_bytes(column(i), bytes, to, count, shape_.streaming && count == lanes() && bytes == 4);
   }
 }
 
 void TransposeKernel::load_row(int number, int row, int b) {
-  const Xbyak::RegExp from = r10 + static_cast<int>(row * shape_.src_row);
+  const Xbyak::RegExp from = r10 + imm32(row * shape_.src_row);
   if (shape_.streaming && !shape_.writes_runs) prefetcht1(ptr[from + kFetched]);
   shape_.step == 1 ? load_bytes(vec(number), shape_.bytes, from, b) : load_apart(vec(number), from, shape_.step, b);
 }

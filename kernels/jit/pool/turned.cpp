@@ -104,6 +104,7 @@ std::optional<Problem> TurnedPool::of_group(const Problem& problem) {
       if (!is_of_pooling(desc, problem)) continue;
       auto part = jit::of_group(desc, together);
       if (!part || (side == &made.out && moves_of(desc) != Moves::cells)) return std::nullopt;
+      if (plane_distance(desc).value_or(0) * element_bytes(desc.dtype) > TransposeKernel::kMaxRow) return std::nullopt;
       desc = std::move(*part);
     }
   return made;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "kernels/jit/code/imm32.hpp"
 #include "kernels/jit/code/predicates.hpp"
 
 namespace partita::jit {
@@ -69,8 +70,8 @@ ColumnKernel::ColumnKernel(Isa isa, const ColumnShape& shape) : Emitter(isa), sh
   align(16);
   L(row);
   emit_row();
-  add(rsi, static_cast<uint32_t>(shape_.from_bytes));
-  add(r13, static_cast<uint32_t>(shape_.to_bytes));
+  add(rsi, imm32(shape_.from_bytes));
+  add(r13, imm32(shape_.to_bytes));
   dec(r14);
   jnz(row, T_NEAR);
   add(r9, vector_bytes());
@@ -193,7 +194,7 @@ void ColumnGroup::add_vector(const std::vector<int64_t>& sources, const std::vec
   for (int64_t s : sources)
     if (s >= 0) base = std::min(base, s);
   if (base == INT64_MAX) base = 0;
-  table.bases.push_back(static_cast<int32_t>(base * 4));
+  table.bases.push_back(imm32(base * 4));
   for (int64_t s : sources) {
     const int64_t number = s < 0 ? 0 : s - base;
     reach_ = std::max(reach_, number);

@@ -63,7 +63,8 @@ bool NearestCopy::fits(const Problem& p) {
       refuse_resample_walk(p, channel_last) || !channel_last)
     return false;
   const PlaneWalk walk = resample_walk(p, true);
-  if (walk.channels * element_bytes(p.out[0].dtype) < kLeastBytes) return false;
+  const int64_t bytes = walk.channels * element_bytes(p.out[0].dtype);
+  if (bytes < kLeastBytes || bytes > INT32_MAX) return false;
   const auto follow = [&](const TensorDesc& desc, int64_t places) {
     const WalkedTensor t = walked(desc, p, walk);
     return t.channel_step(walk) == 1 && (places == 1 || t.x == walk.channels * t.each);

@@ -107,7 +107,8 @@ const char* refuse_resample(const Problem& p, const Target&) {
   bool channel_last = false;
   if (const char* reason = refuse_resample_walk(p, channel_last)) return reason;
   const PlaneWalk walk = resample_walk(p, channel_last);
-  if (walk.x.to() * walk.x.most_taps() * std::min<int64_t>(walk.channels, kPermutedChannels) > kMostRowTaps)
+  const int64_t channels = std::min(walk.channels, kPermutedChannels);
+  if (walk.x.to() * walk.x.most_taps() * channels > kMostRowTaps || walk.x.from() * channels > INT32_MAX / 16)
     return "the rows are too long for tables";
   return refuse_resample_operands(p);
 }

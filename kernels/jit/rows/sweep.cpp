@@ -204,7 +204,8 @@ bool Sweep::goes_in_pairs(Isa isa) const {
 }
 
 bool Sweep::pairs_rows() const {
-  if (!adds_rows()) return false;
+  const auto near = [](const RowView& view) { return std::abs(view.row) <= INT32_MAX / 2; };
+  if (!adds_rows() || !std::ranges::all_of(in_, near) || !std::ranges::all_of(out_, near)) return false;
   for (size_t k = 0; k < out_.size(); ++k)
     if (!adds_rows(k) && out_[k].row == 0) return false;
   return true;

@@ -4,6 +4,7 @@
 //   rdi call, r9 r10 r11 rsi rows that are combined, rdx result, rcx element in the row, r8 rows left
 #include "kernels/jit/taps/half_maxima.hpp"
 
+#include "kernels/jit/code/imm32.hpp"
 #include "kernels/jit/flat/row_kernel.hpp"
 #include "src/base/dtype.hpp"
 
@@ -83,7 +84,7 @@ void HalfMaxima::emit_vectors(int count, bool partial) {
   bool first = true;
   for (int64_t s = 0; s < shape_.sources; ++s)
     for (const int64_t tap : shape_.taps) {
-      const RegExp from = Stencil::source(s) + rcx * 2 + static_cast<int>(tap * 2);
+      const RegExp from = Stencil::source(s) + rcx * 2 + imm32(tap * 2);
       const bool fetched = !partial && shape_.is_fresh(s, tap);
       for (int v = 0; v < count; ++v) {
         const RegExp at = from + v * static_cast<int>(kCacheLine);

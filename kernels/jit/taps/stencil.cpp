@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "kernels/jit/code/expand.hpp"
+#include "kernels/jit/code/imm32.hpp"
 #include "kernels/transplant.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/round.hpp"
@@ -172,12 +173,11 @@ void Stencil::combine(Xmm sum, int count) {
   const int each = element_bytes(shape_.dtype);
   bool first = true;
   for (int64_t s = 0; s < shape_.sources; ++s)
-    for (int64_t tap : shape_.taps)
-      combine_tap(sum, source(s) + rcx * each + static_cast<int>(tap * each), count, first);
+    for (int64_t tap : shape_.taps) combine_tap(sum, source(s) + rcx * each + imm32(tap * each), count, first);
   if (count < lanes()) return;
   for (int64_t s = shape_.sources - shape_.fresh_sources; s < shape_.sources; ++s)
     for (int64_t tap : shape_.fetched)
-      fetch_line(source(s) + rcx * each + static_cast<int>(tap * each), Fetching::near(shape_.fetched_ahead));
+      fetch_line(source(s) + rcx * each + imm32(tap * each), Fetching::near(shape_.fetched_ahead));
 }
 
 /// Tap by tap, of all vectors together.
@@ -187,7 +187,7 @@ void Stencil::combine_together() {
   bool first = true;
   for (int64_t s = 0; s < shape_.sources; ++s)
     for (int64_t tap : shape_.taps) {
-      const RegExp from = source(s) + rcx * each + static_cast<int>(tap * each);
+      const RegExp from = source(s) + rcx * each + imm32(tap * each);
       const bool fetched = shape_.is_fresh(s, tap);
       for (int v = 0; v < together_; ++v) {
         bool none = first;

@@ -11,6 +11,7 @@
 #include <limits>
 #include <set>
 
+#include "kernels/jit/code/imm32.hpp"
 #include "kernels/jit/flat/exceeds_cache.hpp"
 #include "kernels/jit/pool/walk.hpp"
 #include "src/base/round.hpp"
@@ -102,7 +103,7 @@ void ChannelLastPool::make_rows() {
       read_rows_.push_back(p_.tap_rows_of(z, y));
       std::vector<int32_t> table;
       for (int64_t row : read_rows_.back())
-        table.push_back(static_cast<int32_t>((row < 0 ? source_slots_ : source_slot(row)) * source_row_bytes_));
+        table.push_back(imm32((row < 0 ? source_slots_ : source_slot(row)) * source_row_bytes_));
       table.push_back(p_.first_tap_of(z, y));
       winner_rows_.push_back(std::move(table));
     }
@@ -182,7 +183,7 @@ void ChannelLastPool::make_spread(bool streaming) {
     row.spread.assign(static_cast<size_t>(spread_->row_entries()), 0);
     row.spread[0] = p_.maximum ? static_cast<int32_t>(row.covers.size()) : 1;
     for (size_t k = 0; p_.maximum && k < row.covers.size(); ++k) {
-      row.spread[1 + 2 * k] = static_cast<int32_t>(window_slot(row.covers[k].z, row.covers[k].y) * window_row_bytes_);
+      row.spread[1 + 2 * k] = imm32(window_slot(row.covers[k].z, row.covers[k].y) * window_row_bytes_);
       row.spread[2 + 2 * k] = row.covers[k].tap * 4;
     }
   }

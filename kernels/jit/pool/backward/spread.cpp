@@ -12,6 +12,8 @@
 
 #include <algorithm>
 
+#include "kernels/jit/code/imm32.hpp"
+
 namespace partita::jit {
 namespace {
 
@@ -21,8 +23,6 @@ using Xbyak::Zmm;
 
 constexpr int kTogether = 4;               ///< vectors computed together
 constexpr int32_t kNever = INT32_MIN / 2;  ///< a tap number that no winner has, whatever is added
-
-int disp(int64_t bytes) { return static_cast<int>(bytes); }
 
 }  // namespace
 
@@ -107,8 +107,8 @@ void SpreadKernel::emit_touches() {
     const auto slot = ptr[rsp + 8 * static_cast<int>(k)];
     mov(rax, slot);
     for (int64_t at = 0; at < shape_.touches[k].bytes; at += 64)
-      shape_.touches[k].written ? prefetchw(ptr[rax + disp(at)]) : prefetcht1(ptr[rax + disp(at)]);
-    add(rax, disp(shape_.touches[k].bytes));
+      shape_.touches[k].written ? prefetchw(ptr[rax + imm32(at)]) : prefetcht1(ptr[rax + imm32(at)]);
+    add(rax, imm32(shape_.touches[k].bytes));
     mov(slot, rax);
   }
 }
@@ -124,18 +124,18 @@ void SpreadKernel::emit_channels(int covers) {
     if (whole > 0) {
       emit_cell(covers, cell, kTogether);
       if (whole > 1 || rest > 0) {
-        add(rbx, disp(kTogether * bytes()));
-        add(rcx, disp(kTogether * bytes()));
+        add(rbx, imm32(kTogether * bytes()));
+        add(rcx, imm32(kTogether * bytes()));
       }
       if (whole > 1) {
-        cmp(rcx, disp(whole * kTogether * bytes()));
+        cmp(rcx, imm32(whole * kTogether * bytes()));
         jl(next, T_NEAR);
       }
     }
     if (rest > 0) emit_cell(covers, cell, rest);
   }
-  add(rbp, disp(shape_.window_bytes));
-  add(r14, disp(shape_.stride * shape_.cell_bytes));
+  add(rbp, imm32(shape_.window_bytes));
+  add(r14, imm32(shape_.stride * shape_.cell_bytes));
 }
 
 /// `count` vectors of channels of one cell.
@@ -153,25 +153,25 @@ void SpreadKernel::emit_cell(int covers, int64_t cell, int count) {
   }
   for (int v = 0; v < count; ++v) {
     if (!started[static_cast<size_t>(v)]) broadcast_bits(vec(v), 0);
-    vmovups(ptr[r14 + rcx + disp(cell * shape_.cell_bytes + v * bytes())], vec(v));
+    vmovups(ptr[r14 + rcx + imm32(cell * shape_.cell_bytes + v * bytes())], vec(v));
   }
 }
 
 void SpreadKernel::add_channels(const Xmm& sum, int64_t tap, int64_t at, bool& started) {
-  const auto window = ptr[rbx + rax + disp(at)];
+  const auto window = ptr[rbx + rax + imm32(at)];
   if (!shape_.maximum) {
     started ? vaddps(sum, sum, window) : vmovups(sum, window);
     started = true;
     return;
   }
-  const auto winner = ptr[rbx + rax + disp(at + shape_.winners_at)];
+  const auto winner = ptr[rbx + rax + imm32(at + shape_.winners_at)];
   const Xmm won = scratch(0);
   if (wide()) {
     vmovups(won, winner);
-    vpcmpeqd(k1, won, ptr_b[r13 + rdx + disp(4 * tap)]);
+    vpcmpeqd(k1, won, ptr_b[r13 + rdx + imm32(4 * tap)]);
     started ? vaddps(sum | k1, sum, window) : vmovups(sum | k1 | T_z, window);
   } else {
-    vpbroadcastd(won, ptr[r13 + rdx + disp(4 * tap)]);
+    vpbroadcastd(won, ptr[r13 + rdx + imm32(4 * tap)]);
     vpcmpeqd(won, won, winner);
     vandps(started ? won : sum, won, window);
     if (started) vaddps(sum, sum, won);
@@ -197,16 +197,16 @@ void SpreadKernel::emit_phases(int covers) {
   for (int64_t v = 0; v < count; ++v) {
     const Xmm sum = vec(static_cast<int>(v));
     if (!started[static_cast<size_t>(v)]) broadcast_bits(sum, 0);
-    if (shape_.stride == 1) vmovups(ptr[r14 + disp(v * bytes())], sum);
+    if (shape_.stride == 1) vmovups(ptr[r14 + imm32(v * bytes())], sum);
     if (shape_.stride == 2 && v % 2 == 1) interleave(vec(static_cast<int>(v) - 1), sum, (v - 1) * bytes());
   }
-  add(rbp, disp(count / shape_.stride * bytes()));
-  add(r14, disp(count * bytes()));
+  add(rbp, imm32(count / shape_.stride * bytes()));
+  add(r14, imm32(count * bytes()));
 }
 
 /// Stores even[0], odd[0], even[1], odd[1], ..; overwrites `even`.
 void SpreadKernel::interleave(const Xmm& even, const Xmm& odd, int64_t at) {
-  const auto first = ptr[r14 + disp(at)], second = ptr[r14 + disp(at + bytes())];
+  const auto first = ptr[r14 + imm32(at)], second = ptr[r14 + imm32(at + bytes())];
   const Xmm low = scratch(0), high = scratch(1);
   if (!wide()) {
     vunpcklps(low, even, odd);
@@ -251,11 +251,11 @@ void SpreadKernel::emit_along_row(int covers) {
     }
     for (int v = 0; v < count; ++v) {
       if (!started[static_cast<size_t>(v)]) broadcast_bits(vec(v), 0);
-      vmovups(ptr[r14 + disp((first + v) * bytes())], vec(v));
+      vmovups(ptr[r14 + imm32((first + v) * bytes())], vec(v));
     }
   }
-  add(rbp, disp(shape_.vectors / shape_.stride * bytes()));
-  add(r14, disp(shape_.vectors * bytes()));
+  add(rbp, imm32(shape_.vectors / shape_.stride * bytes()));
+  add(r14, imm32(shape_.vectors * bytes()));
 }
 
 /// Sum of the windows over vector j of a period of vectors.
@@ -268,7 +268,7 @@ void SpreadKernel::emit_vector(int64_t j, const Xmm& sum, bool& started) {
     for (int l = 0; l < lanes(); ++l) mask.push_back(tap_of(first + l, back) < 0 ? 0 : -1);
     const auto live = std::count(mask.begin(), mask.end(), -1);
     if (live == 0) continue;
-    const auto from = ptr[rax + disp((window_of(first) - back + shape_.reach - 1) * 4)];
+    const auto from = ptr[rax + imm32((window_of(first) - back + shape_.reach - 1) * 4)];
     const Xmm to = started ? scratch(0) : sum;
     vmovups(scratch(1), pattern(windows));
     vpermps(perm(to), perm(scratch(1)), from);
@@ -294,13 +294,13 @@ void SpreadKernel::emit_winner_vector(int64_t j, const Xmm& sum) {
     if (std::count(taps.begin(), taps.end(), kNever) == lanes()) continue;
     const int64_t at = (window_of(first) - back + shape_.reach - 1) * 4;
     vpaddd(tap, scratch(3), pattern(taps));
-    vpermps(perm(won), perm(order), ptr[rax + disp(at + shape_.winners_at)]);
+    vpermps(perm(won), perm(order), ptr[rax + imm32(at + shape_.winners_at)]);
     if (wide()) {
       vpcmpeqd(k1, won, tap);
-      vpermps(perm(won) | k1 | T_z, perm(order), ptr[rax + disp(at)]);
+      vpermps(perm(won) | k1 | T_z, perm(order), ptr[rax + imm32(at)]);
     } else {
       vpcmpeqd(tap, won, tap);
-      vpermps(perm(won), perm(order), ptr[rax + disp(at)]);
+      vpermps(perm(won), perm(order), ptr[rax + imm32(at)]);
       vandps(won, won, tap);
     }
     vaddps(sum, sum, won);

@@ -10,6 +10,7 @@
 #include <bit>
 #include <limits>
 
+#include "kernels/jit/code/imm32.hpp"
 #include "kernels/jit/pool/compete.hpp"
 
 namespace partita::jit {
@@ -21,8 +22,6 @@ using Xbyak::Ymm;
 using Xbyak::Zmm;
 
 constexpr int kTogether = 4;  ///< vectors searched together: each waits for its comparisons
-
-int disp(int64_t bytes) { return static_cast<int>(bytes); }
 
 }  // namespace
 
@@ -84,13 +83,13 @@ void WinnerKernel::emit_channels() {
     add(rbx, step);
     add(rcx, step);
     if (whole > 1) {
-      cmp(rcx, disp(whole * step));
+      cmp(rcx, imm32(whole * step));
       jl(next, T_NEAR);
     }
   }
   if (rest > 0) emit_windows(rest, vector_bytes());
-  add(rbp, disp(shape_.stride * shape_.cell_bytes));
-  add(r13, disp(shape_.window_bytes));
+  add(rbp, imm32(shape_.stride * shape_.cell_bytes));
+  add(r13, imm32(shape_.window_bytes));
   add(r14, 4);
 }
 
@@ -99,7 +98,7 @@ void WinnerKernel::emit_along_row() {
   mov(rbx, rbp);
   xor_(ecx, ecx);
   emit_windows(1, 0);
-  add(rbp, disp(lanes() * shape_.stride * 4));
+  add(rbp, imm32(lanes() * shape_.stride * 4));
   add(r13, vector_bytes());
   add(r14, vector_bytes());
 }
@@ -108,13 +107,13 @@ void WinnerKernel::emit_along_row() {
 void WinnerKernel::emit_windows(int count, int64_t apart) {
   const Xmm first = scratch(0), number = scratch(1);
   shape_.channel_last ? vpbroadcastd(first, ptr[r14]) : vmovups(first, ptr[r14]);
-  vpbroadcastd(number, ptr[rsi + disp(4 * shape_.tap_rows)]);
+  vpbroadcastd(number, ptr[rsi + imm32(4 * shape_.tap_rows)]);
   for (int v = 0; v < count; ++v) {
     vpaddd(vec(3 * v + 1), first, number);
     broadcast_bits(vec(3 * v), std::bit_cast<int32_t>(-std::numeric_limits<float>::infinity()));
   }
   for (int64_t r = 0; r < shape_.tap_rows; ++r) {
-    mov(eax, dword[rsi + disp(4 * r)]);
+    mov(eax, dword[rsi + imm32(4 * r)]);
     for (int64_t tap = 0; tap < shape_.kernel; ++tap) {
       const int64_t own = r * shape_.kernel + tap;
       broadcast_bits(number,
@@ -126,14 +125,14 @@ void WinnerKernel::emit_windows(int count, int64_t apart) {
     }
   }
   for (int v = 0; v < count; ++v) {
-    vmovups(ptr[r13 + rcx + disp(v * apart)], vec(3 * v + 1));
-    if (shape_.bests_at != 0) vmovups(ptr[r13 + rcx + disp(shape_.bests_at + v * apart)], vec(3 * v));
+    vmovups(ptr[r13 + rcx + imm32(v * apart)], vec(3 * v + 1));
+    if (shape_.bests_at != 0) vmovups(ptr[r13 + rcx + imm32(shape_.bests_at + v * apart)], vec(3 * v));
   }
 }
 
 /// Every stride-th number from `at` on; channel-last: neighbours.
 void WinnerKernel::load_taps(const Xmm& dst, int64_t at) {
-  const RegExp from = rbx + rax + disp(at);
+  const RegExp from = rbx + rax + imm32(at);
   if (shape_.channel_last || shape_.stride == 1) return vmovups(dst, ptr[from]);
   if (shape_.stride == 2) {
     vmovups(dst, ptr[from]);

@@ -25,7 +25,7 @@ std::optional<RowWalk> plane_walk(const PoolView& view, const PoolGeometry& g) {
 
 bool GlobalPool::fits(const ForwardPool& p) {
   const PoolGeometry& g = p.g;
-  if (g.channel_last || !g.covers_all()) return false;
+  if (g.channel_last || !g.covers_all() || elements(g.src) > INT32_MAX) return false;
   const auto input = [&](int k) { return p.in[static_cast<size_t>(k)]; };
   return std::all_of(p.front_in.begin(), p.front_in.end(), [&](int k) { return plane_walk(input(k), g); }) &&
          std::all_of(p.back_in.begin(), p.back_in.end(),

@@ -183,8 +183,8 @@ const char* refuse_forward_plan(const Problem& problem) {
     for (const TensorDesc& desc : *side)
       if (elements(desc.dims) == 0) return "a tensor has no elements";
   const ForwardPool p = forward_pool(problem);
-  const int64_t places = p.g.pads_begin[2] + p.g.src[2] + p.g.kernel[2] * p.g.dilations[2] + p.g.strides[2];
-  if (places * p.g.channels > INT32_MAX / 8) return "a row is too long";
+  const int64_t reach = p.g.dst[2] * p.g.strides[2] + p.g.kernel[2] * p.g.dilations[2];
+  if ((p.g.pads_begin[2] + p.g.src[2] + reach) * p.g.channels > INT32_MAX / 8) return "a row is too long";
   for (const Expr* e : {&p.front, &p.back})
     if (const char* reason = refuse_placeless(*e, problem)) return reason;
   if (p.front_in.size() > kMaxOperands || p.back_in.size() > kMaxOperands || p.out.size() > kMaxOperands)

@@ -90,7 +90,9 @@ RowOperand TapPool::operand(const PoolView& view, int64_t cells, int64_t step) c
 bool TapPool::takes_stencil(int64_t source_rows, int64_t valid) const {
   const std::vector<Instr>& front = p_.front.code;
   if (front.size() != 1 || front[0].op != ExprOp::load || front[0].imm != 0) return false;
-  return valid > 0 && source_rows <= Stencil::kMaxSources && p_.in[0].dtype != Dtype::s32 &&
+  // Taps of a row are named as distances from the first.
+  const bool near = p_.in[0].x * p_.g.dilations[2] * p_.g.kernel[2] <= INT32_MAX / 2;
+  return valid > 0 && near && source_rows <= Stencil::kMaxSources && p_.in[0].dtype != Dtype::s32 &&
          operand(p_.in[0], p_.g.src[2], 1).steps;
 }
 

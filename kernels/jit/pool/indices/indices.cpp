@@ -387,7 +387,10 @@ const char* refuse_pool_indices(const Problem& p) {
   const PoolGeometry g = with_three_axes(pool_geometry(p, p.in[0].dims, p.out[0].dims));
   if (elements(g.kernel) > kMaxTaps) return "the window has too many taps";
   const int64_t places = g.pads_begin[2] + g.src[2] + (g.dst[2] + 32) * g.strides[2] + g.kernel[2] * g.dilations[2];
-  if (elements(g.src) > INT32_MAX / 4 || places * g.channels > INT32_MAX / 16) return "a plane has too many cells";
+  // A row of taps is named by the bytes before it: rows of a window, and one of padding, of vectors for each place.
+  const int64_t rows = g.kernel[0] * (g.kernel[1] - 1) * g.dilations[1] + 2 * g.kernel[0];
+  if (elements(g.src) > INT32_MAX / 4 || places * g.channels > INT32_MAX / 16 || places * rows > INT32_MAX / 64)
+    return "a plane has too many cells";
   const Expr front = front_expression(p), back = back_expression(p);
   const bool images = g.channels > 1 && pool_view(p.out[0], g.channel_last).c == element_bytes(p.out[0].dtype);
   const auto refuse = [&](const TensorDesc& desc, bool pooled, bool output) -> const char* {

@@ -21,6 +21,7 @@ constexpr int64_t kTileCells = 1024;  ///< they stay in the nearest cache with w
 constexpr int64_t kMostWindows = 7;   ///< over a cell along y or x
 constexpr int64_t kMostPlanes = 4;    ///< the same along z
 constexpr int64_t kLeastCells = 16;   ///< of a row, so that vectors are worth their work
+constexpr int64_t kMostBand = std::max(kCacheLine, kTileCells / kLeastCells);  ///< rows of a tile
 constexpr int64_t kMostNames = 1 << 30;
 constexpr int32_t kNone = -1;                                     ///< a window's name that no cell has
 constexpr int32_t kNoCell = std::numeric_limits<int32_t>::min();  ///< what makes any row's name one no window has
@@ -32,7 +33,10 @@ PoolGeometry geometry(const Problem& p) { return with_three_axes(pool_geometry(p
 bool PlaneGather::fits(const Problem& p) {
   const PoolGeometry g = geometry(p);
   const PoolIndex base = pool_index(p.attrs, g);
-  if (g.src[2] < kLeastCells || g.dst[2] > INT32_MAX / 64 || elements(g.src) * base.cell > kMostNames) return false;
+  // Rows of windows over a band of rows of cells are named by the bytes before them.
+  const int64_t slots = std::min(g.dst[1], kMostBand + kMostWindows) * std::min(g.dst[0], kMostPlanes);
+  if (g.src[2] < kLeastCells || g.dst[2] * slots > INT32_MAX / 64 || elements(g.src) * base.cell > kMostNames)
+    return false;
   // Names are differences of indices of their own type.
   if (p.in[1].dtype == Dtype::s32 && elements(p.out[0].dims) > kMostNames) return false;
   const std::vector<int> front = loaded_operands(front_expression(p)), back = loaded_operands(back_expression(p));
