@@ -15,7 +15,7 @@ TensorDesc over_source(const Lowering& l, const TensorDesc& slope, const Dims& s
 
 bool repeats(const TensorDesc& desc) {
   for (int d = 0; d < desc.dims.size(); ++d)
-    if (desc.dims[d] > 1 && desc.strides[d] == 0) return true;
+    if (desc.dims[d] != 1 && desc.strides[d] == 0) return true;
   return false;
 }
 

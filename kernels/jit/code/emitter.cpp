@@ -209,7 +209,7 @@ Xbyak::Address Emitter::half_of_table(int32_t imm) {
 /// dst = number a of those in `first` and `rest`. May use scratch 0.
 void Emitter::lookup_in_two(Xmm dst, Xmm a, Xmm first, const Xbyak::Operand& rest) {
   if (dst == a) return vpermi2ps(dst, first, rest);
-  const bool keeps_rest = rest.isREG() && rest.getIdx() == dst.getIdx();
+  const bool keeps_rest = !rest.isMEM() && rest.getIdx() == dst.getIdx();
   const Xmm picked = keeps_rest ? scratch(0) : dst;
   if (picked != first) vmovaps(picked, first);
   vpermt2ps(picked, a, rest);
@@ -225,7 +225,7 @@ void Emitter::philox_round(Xmm dst, Xmm counter, const Xbyak::Operand& key) {
   const Xmm products = scratch(0);
   vpmuludq(products, counter, pattern(multipliers));
   vpshufd(products, products, kBackwards);
-  const Xmm odd = dst.getIdx() == key.getIdx() && key.isREG() ? scratch(1) : dst;
+  const Xmm odd = dst.getIdx() == key.getIdx() && !key.isMEM() ? scratch(1) : dst;
   vpsrlq(odd, counter, 32);
   if (wide_) {
     vpternlogd(odd, products, key, kXor);
