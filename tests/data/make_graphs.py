@@ -41,6 +41,23 @@ def dtype_graphs():
     y = g.op("ReLU", [g.op("Add", [g.op("Convolution", [x, w], ("f32", nchw), **conv), x])])
     g.op("Quantize", [y], ("u8", nchw), scales=[0.1], **q)
 
+    # Depthwise with a zero point of the weights; transposed ones with results that no tap reaches.
+    g = graphs["int8_zero_points"] = Graph()
+    nothing = dict(dilations=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], data_format="NCX")
+    narrow = (1, 16, 6, 6)
+
+    def dequantized(dtype, shape, zero):
+        return g.op("Dequantize", [g.tensor(dtype, shape)], ("f32", shape), scales=[0.1], zps=[zero])
+
+    g.op("Convolution", [dequantized("s8", narrow, 0), dequantized("s8", (16, 1, 3, 3), 5)], ("f32", (1, 16, 4, 4)),
+         groups=16, strides=[1, 1], weights_format="OIX", **nothing)
+    for dtype, zero, kernel, stride, more in (("s8", 0, 1, 3, 0), ("s8", 3, 2, 4, 0), ("u8", 0, 2, 2, 1),
+                                              ("u8", 3, 3, 3, 2)):
+        wide = 5 * stride + kernel + more
+        g.op("ConvTranspose", [dequantized(dtype, narrow, zero), dequantized("s8", (16, 16, kernel, kernel), 0)],
+             ("f32", (1, 16, wide, wide)), strides=[stride, stride], output_padding=[more, more], weights_format="IOX",
+             **nothing)
+
     for dtype in ("f8_e4m3", "f8_e5m2"):
         g = graphs[f"{dtype}_matmul"] = Graph()
         x = g.op("Dequantize", [g.tensor(dtype, (4, 16))], ("f32", (4, 16)), scales=[0.5])
@@ -78,6 +95,17 @@ def dtype_graphs():
     g.op("ReLU", [g.op("Add", [transposed, padded], ("f32", (4, 6)))])
     channel_last = g.tensor("f32", nchw, [320, 1, 40, 4])
     g.op("MaxPool", [channel_last], ("f32", pooled), **window)
+
+    # Products: a bias of every second number; keys that have their values behind them; results with gaps.
+    g = graphs["strided_products"] = Graph()
+    g.op("MatMul", [g.f32(8, 16), g.f32(16, 24), g.tensor("f32", (24,), [2])], ("f32", (8, 24)))
+    g.op("Convolution", [g.f32(*nchw), g.f32(6, 4, 3, 3), g.tensor("f32", (6,), [3])], ("f32", (2, 6, 8, 10)), **conv)
+    for dtype in ("f32", "bf16"):
+        keys = g.tensor(dtype, (2, 3, 16, 16), [2 * 3 * 16 * 16, 16 * 16, 16, 1])
+        g.op("MatMul", [g.tensor(dtype, (2, 3, 16, 16)), keys], (dtype, (2, 3, 16, 16)), transpose_b=True)
+    for added in ((16,), (3, 1, 16)):
+        product = g.op("MatMul", [g.f32(3, 8, 32), g.f32(3, 32, 16)], ("f32", (3, 8, 16)))
+        g.op("Add", [product, g.f32(*added)], g.tensor("f32", (3, 8, 16), [136, 16, 1]))
     return graphs
 
 

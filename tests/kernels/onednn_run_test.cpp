@@ -102,6 +102,19 @@ TEST(onednn_run, what_follows_a_product_never_makes_it_plain_loops) {
   EXPECT_FALSE(run.slow());
 }
 
+/// Two types, of which the second one's matrix is kept in the primitive's order.
+TEST(onednn_run, long_sums_over_packed_matrices_are_right) {
+  Random random(4);
+  for (const Dtype dtype : {Dtype::f16, Dtype::bf16})
+    for (const int64_t length : {512, 513, 1000}) {
+      Problem problem = matmul(Dtype::f32, dense_desc(Dtype::f32, {32, length}), dense_desc(dtype, {length, 64}),
+                               dense_desc(Dtype::f32, {32, 64}));
+      problem.in[1].dtype = dtype;
+      problem.constant_ports = 2;
+      expect_rows_agree(problem, random, {.tolerance_factor = 16, .at_least = 0, .target = {.keeps_packs = true}});
+    }
+}
+
 TEST(onednn_run, one_kernel_serves_several_threads_at_once) {
   Random random(2);
   const Problem problem = matmul(Dtype::f16, dense_desc(Dtype::f16, {24, 32}), dense_desc(Dtype::f16, {32, 40}),
