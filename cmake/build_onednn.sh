@@ -24,7 +24,7 @@ options=(
 )
 
 # A finished build is known by its recipe: another recipe is another folder.
-recipe=$({ uname -m; printf '%s\n' "$suite" "${options[@]}"; grep -v '^#' "$here/onednn_trim.cmake"; } | sha256sum)
+recipe=$({ uname -m; printf '%s\n' "$suite" "${options[@]}"; grep -v '^#' "$here/onednn_trim.cmake"; cat "$here/onednn_cache_size.cpp"; } | sha256sum)
 recipe=${recipe:0:12}
 
 say() { printf 'oneDNN: %s\n' "$*" >&2; }

@@ -13,6 +13,7 @@
 
 #include "kernels/float_copy.hpp"
 #include "kernels/onednn/shares.hpp"
+#include "kernels/onednn/soundness.hpp"
 #include "src/base/check.hpp"
 #include "src/base/dtype.hpp"
 #include "src/base/round.hpp"
@@ -57,6 +58,7 @@ const char* refusal_of(const dnnl::error& error) {
 /// Fails where oneDNN does, for another reason than that it does not do such work; a refusal is no failure.
 Result<const char*> planned(Planner plan, const Problem& problem, const Target& target, PrimitiveRun& run) {
   try {
+    if (const char* reason = refuse_machine()) return reason;
     const Shares shares(problem, target);
     const ThreadScope threads(shares.threads());
     return plan(shares.piece(), target, run);

@@ -9,7 +9,7 @@
 namespace partita {
 
 void warn_once(Warning about, std::string_view text) noexcept {
-  static std::array<std::atomic<bool>, 2> warned{};
+  static std::array<std::atomic<bool>, kWarnings> warned{};
   if (warned[static_cast<size_t>(about)].exchange(true)) return;
   print_warning(text);
 }

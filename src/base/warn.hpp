@@ -8,7 +8,8 @@
 namespace partita {
 
 /// What is warned of once a process.
-enum class Warning : uint8_t { no_code, no_dump };
+enum class Warning : uint8_t { no_code, no_dump, no_primitives };
+inline constexpr int kWarnings = 3;
 
 /// "partita: text" on stderr, at the first call for this warning. Thread-safe.
 void warn_once(Warning about, std::string_view text) noexcept;
