@@ -6,6 +6,7 @@
 #include "src/base/check.hpp"
 #include "src/base/guarded.hpp"
 #include "src/base/text.hpp"
+#include "src/compile/compile.hpp"
 #include "src/ir/finalize.hpp"
 #include "src/ir/verify_op.hpp"
 
@@ -54,8 +55,13 @@ Result<std::vector<partition>> graph::get_partitions(Policy policy) const {
   return guarded([&]() -> Result<std::vector<partition>> {
     if (!finalized()) return fail(Code::invalid_graph, "the graph must be finalized before it is partitioned");
     std::vector<partition> partitions;
+    // Its last handle gone, a partition takes along what is kept of its constants.
+    const auto end = [](const Partition* p) {
+      forget_partition(p->id);
+      delete p;
+    };
     for (Partition& p : partition_graph(*final_, {policy, kind_, fpmath_, apply_to_int_}))
-      partitions.emplace_back(std::make_shared<const Partition>(std::move(p)));
+      partitions.emplace_back(std::shared_ptr<const Partition>(new Partition(std::move(p)), end));
     return partitions;
   });
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiled-partition cache: least recently used, keyed by content, one build for equal concurrent requests.
+// The compiled-partition cache: least recently used, keyed by content (and, where constants are kept, by the
+// partition), one build for equal concurrent requests.
 #include <algorithm>
 #include <atomic>
 #include <future>
@@ -24,17 +25,26 @@ std::string_view content_of(const tensor& constant) {
 
 bool counts(const tensor& constant) { return constant.data != nullptr && constant.desc.shape_known(); }
 
+/// Whether a program keeps what it makes of constants. What is kept is known by their addresses, at which another graph
+/// with the same operators may have other constants: such programs belong to one partition.
+bool keeps_constants(const Given& given, const CompileOptions& options) {
+  return options.keeps_constants &&
+         std::ranges::any_of(given.inputs, [](const logical_tensor& t) { return t.property == Property::constant; });
+}
+
 /// Everything a program depends on, where it lies.
 struct Request {
   const Partition& partition;
   const Given& given;
   CompileOptions options;
   uint64_t engine;
+  bool keeps;
   uint64_t hash;
 
   Request(const Partition& p, const Given& given, const CompileOptions& options, uint64_t engine)
-      : partition(p), given(given), options(options), engine(engine) {
+      : partition(p), given(given), options(options), engine(engine), keeps(keeps_constants(given, options)) {
     Hasher h;
+    if (keeps) h.add(p.id);
     h.add(p.content_hash).add(engine).add(static_cast<uint64_t>(options.threads)).add(static_cast<uint64_t>(p.fpmath));
     h.add(static_cast<uint64_t>(options.keeps_constants)).add(static_cast<uint64_t>(options.deterministic));
     for (const auto* side : {&given.inputs, &given.outputs})
@@ -54,6 +64,7 @@ class Key {
   explicit Key(const Request& r)
       : hash_(r.hash),
         partition_(r.partition.id),
+        keeps_(r.keeps),
         ops_(r.partition.ops),
         attrs_(r.partition.attrs),
         inputs_(r.given.inputs.begin(), r.given.inputs.end()),
@@ -67,6 +78,7 @@ class Key {
 
   uint64_t hash() const { return hash_; }
   uint64_t engine() const { return engine_; }
+  bool belongs_to(uint64_t partition) const { return keeps_ && partition_ == partition; }
 
   friend bool operator==(const Key&, const Key&) = default;
 
@@ -74,7 +86,7 @@ class Key {
     const Partition& p = r.partition;
     return hash_ == r.hash && options_ == r.options && engine_ == r.engine && fpmath_ == p.fpmath &&
            std::ranges::equal(inputs_, r.given.inputs) && std::ranges::equal(outputs_, r.given.outputs) &&
-           (partition_ == p.id || (ops_ == p.ops && attrs_ == p.attrs)) && has(r.given.constants);
+           (partition_ == p.id || (!keeps_ && ops_ == p.ops && attrs_ == p.attrs)) && has(r.given.constants);
   }
 
  private:
@@ -90,6 +102,7 @@ class Key {
   }
 
   uint64_t hash_, partition_;
+  bool keeps_;
   std::vector<op> ops_;
   std::vector<Attrs> attrs_;
   std::vector<logical_tensor> inputs_, outputs_;
@@ -158,6 +171,11 @@ class Cache {
     std::erase_if(entries_, [&](const auto& e) { return e.first.engine() == identity; });
   }
 
+  void forget_partition(uint64_t id) {
+    const std::unique_lock lock(mutex_);
+    std::erase_if(entries_, [&](const auto& e) { return e.first.belongs_to(id); });
+  }
+
   void set_capacity(size_t n) {
     const std::unique_lock lock(mutex_);
     capacity_ = n;
@@ -222,6 +240,8 @@ void forget_engine(uint64_t identity) {
   cache().forget_engine(identity);
   if (identity == 0) ArenaPool::standard().release();
 }
+
+void forget_partition(uint64_t id) { cache().forget_partition(id); }
 
 void set_cache_capacity(size_t executables) { cache().set_capacity(executables); }
 size_t cache_capacity() { return cache().capacity(); }

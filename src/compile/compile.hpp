@@ -33,6 +33,9 @@ struct CompileOptions {
 /// The chain itself, without the cache.
 Result<Compiled> compile_uncached(const Partition& partition, const Given& given, const CompileOptions& options);
 
+/// Drops what the cache holds for a partition that keeps what it makes of constants. Thread-safe.
+void forget_partition(uint64_t id);
+
 /// Most executables the cache keeps (least recently used go first); 0 switches it off. Default 1024.
 void set_cache_capacity(size_t executables);
 size_t cache_capacity();

@@ -2,6 +2,7 @@
 // Compiling and executing partitions through the C++ interface.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -40,6 +41,27 @@ TEST(execute, finds_tensors_by_id_in_any_order) {
   const Status s = c->execute(stream(engine()), in, out);
   ASSERT_TRUE(s.ok()) << s.text();
   EXPECT_EQ(d[3], 4);
+}
+
+/// A model that is loaded again may find its weights where those of the one before were.
+TEST(execute, constants_of_another_graph_at_the_same_address_are_its_own) {
+  ASSERT_TRUE(set_constant_cache_capacity(EngineKind::cpu, 64).ok());
+  std::vector<float> x(4 * 64, 1), weights(64 * 48), y(4 * 48);
+  for (const float weight : {1.0f, 2.0f}) {
+    std::ranges::fill(weights, weight);
+    const partition p = only_partition("%2: f32[4,48] = MatMul(%0: f32[4,64], %1: f32[64,48])");
+    std::vector<logical_tensor> inputs = p.input_ports();
+    inputs[1].property = Property::constant;
+    for (int repetition = 0; repetition < 2; ++repetition) {
+      const auto c = p.compile(inputs, p.output_ports(), engine());
+      ASSERT_TRUE(c.ok()) << c.status().text();
+      const std::vector<const void*> in = {x.data(), weights.data()};
+      const std::vector<void*> out = {y.data()};
+      ASSERT_TRUE(c->execute_at(stream(engine()), in, out).ok());
+      EXPECT_EQ(y[0], 64 * weight);
+    }
+  }
+  ASSERT_TRUE(set_constant_cache_capacity(EngineKind::cpu, 0).ok());
 }
 
 TEST(execute, refuses_missing_tensors_data_and_other_shapes) {
