@@ -64,9 +64,11 @@ dnnl_status_t dnnl_graph_tensor_create_scalar(dnnl_graph_tensor_t* tensor,
     if (!is_host_scalar(*logical_tensor))
       return fail(Code::invalid_arguments, "the logical tensor does not have the property host_scalar");
     if (scalar == DNNL_MEMORY_ALLOCATE) return fail(Code::invalid_arguments, "a host scalar's value must be given");
-    const size_t bytes = bytes_of(*logical_tensor);
-    if (bytes > sizeof(dnnl_graph_tensor::scalar))
-      return fail(Code::invalid_arguments, "the logical tensor of a host scalar must be strided and of rank 0");
+    dnnl_graph_logical_tensor_t plain = *logical_tensor;  // one element has no layout
+    plain.layout_type = dnnl_graph_layout_type_strided;
+    const size_t bytes = bytes_of(plain);
+    if (logical_tensor->ndims != 0 || bytes > sizeof(dnnl_graph_tensor::scalar))
+      return fail(Code::invalid_arguments, "the logical tensor of a host scalar must be of rank 0");
     auto made = std::make_unique<dnnl_graph_tensor>();
     made->desc = *logical_tensor;
     made->bytes = bytes;

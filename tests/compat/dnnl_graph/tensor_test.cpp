@@ -130,6 +130,13 @@ TEST(dnnl_graph_tensor, host_scalars_hide_their_value) {
   EXPECT_EQ(of, nullptr);
   EXPECT_STATUS(dnnl_graph_tensor_set_data_handle(t.get(), &value), dnnl_invalid_arguments);
 
+  for (const auto layout : {dnnl_graph_layout_type_undef, dnnl_graph_layout_type_any}) {
+    Lt open = desc;
+    open.layout_type = layout;
+    ASSERT_EQ(dnnl_graph_tensor_create_scalar(&raw, &open, &value), dnnl_success);
+    const Tensor made(raw);
+  }
+
   EXPECT_STATUS(dnnl_graph_tensor_create_scalar(nullptr, &desc, &value), dnnl_invalid_arguments);
   EXPECT_STATUS(dnnl_graph_tensor_create_scalar(&raw, nullptr, &value), dnnl_invalid_arguments);
   EXPECT_STATUS(dnnl_graph_tensor_create_scalar(&raw, &plain, &value), dnnl_invalid_arguments);
