@@ -56,13 +56,6 @@ TensorDesc usual(const TensorDesc& tensor) {
   return made;
 }
 
-/// Whether elements lie at the same places. Strides of axes of size 1 mean nothing.
-bool lies_alike(const TensorDesc& a, const TensorDesc& b) {
-  for (int axis = 0; axis < a.dims.size(); ++axis)
-    if (a.dims[axis] > 1 && a.strides[axis] != b.strides[axis]) return false;
-  return true;
-}
-
 bool lies_by_columns(const TensorDesc& tensor) {
   const int row = tensor.dims.size() - 2, column = row + 1;
   return tensor.dims[row] > 1 && tensor.dims[column] > 1 && tensor.strides[row] < tensor.strides[column];
@@ -213,7 +206,7 @@ const char* plan_matmul(const Problem& problem, const Target& target, PrimitiveR
   std::vector<Operand> arguments = {
       run.reads(DNNL_ARG_SRC, run.in(problem, product.src_at), desc_of(v.a), a),
       run.reads(DNNL_ARG_WEIGHTS, run.in(problem, product.weights_at), desc_of(v.b), desc.weights_desc()),
-      run.writes(DNNL_ARG_DST, run.out(problem, 0), lies_alike(v.dst, made) ? dst : desc_of(v.dst), dst)};
+      run.writes(DNNL_ARG_DST, run.out(problem, 0), same_strides(v.dst, made) ? dst : desc_of(v.dst), dst)};
   if (!v.bias.empty()) arguments.push_back(run.reads(DNNL_ARG_BIAS, run.in(problem, 2), desc_of(v.bias[0]), bias));
   around.arguments(desc, run, arguments);
   run.add(desc, std::move(arguments));
