@@ -265,7 +265,7 @@ memory::desc bias_desc(const Problem& problem) {
 /// The bias as the primitive takes it, one number behind the other: oneDNN 3.7 reads one of 16 bits beside integers as
 /// if it had 32.
 memory::desc bias_wanted(const Problem& problem, const Product& product) {
-  const memory::desc have = bias_desc(problem);
+  memory::desc have = bias_desc(problem);
   if (have.is_zero()) return have;
   const auto type = is_integer(product.weights.dtype) ? memory::data_type::f32 : have.get_data_type();
   return {have.get_dims(), type, memory::format_tag::a};
