@@ -58,8 +58,8 @@ class engine {
 /// not fit is made again by every execution. It is kept for the addresses of the constant tensors: who changes their
 /// content must give it another address, or end the partition. 0, the initial value, keeps nothing. Setting a capacity
 /// forgets what is kept. What belongs to a partition goes with its last handle and the last of what is compiled of it:
-/// the same graph made again starts anew, also at the same addresses. Thread-safe. Errors: unimplemented for an engine that does not
-/// exist, whose capacity is 0.
+/// the same graph made again starts anew, also at the same addresses. Thread-safe. Errors: unimplemented for an engine
+/// that does not exist, whose capacity is 0.
 Status set_constant_cache_capacity(EngineKind kind, size_t megabytes);
 size_t constant_cache_capacity(EngineKind kind);
 

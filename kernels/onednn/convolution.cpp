@@ -158,33 +158,17 @@ bool does_surroundings_slowly(const dnnl::primitive_desc_base& desc, const Produ
   return surrounded && (older || name.find("conv:any") != std::string_view::npos);
 }
 
-/// Whether each cell of the wide tensor lies under a tap of a window.
-bool covers_all_cells(const Roles& roles, const Windows& windows) {
-  const int axes = roles.wide.dims.size() - 2, kernel = roles.weights.dims.size() - axes;
-  for (int i = 0; i < axes; ++i) {
-    const auto k = static_cast<size_t>(i);
-    std::vector<bool> covered(static_cast<size_t>(roles.wide.dims[i + 2]), false);
-    for (int64_t window = 0; window < roles.narrow.dims[i + 2]; ++window)
-      for (int64_t tap = 0; tap < roles.weights.dims[kernel + i]; ++tap) {
-        const int64_t cell = window * windows.strides[k] + tap * (windows.dilations[k] + 1) - windows.begin[k];
-        if (cell >= 0 && cell < std::ssize(covered)) covered[static_cast<size_t>(cell)] = true;
-      }
-    if (std::ranges::find(covered, false) != covered.end()) return false;
-  }
-  return true;
-}
-
 /// Faults of oneDNN 3.7 with 8-bit integers, found by random graphs: depthwise convolutions take a zero point of their
 /// weights for another one, transposed ones leave something else where no tap reaches.
-bool misreads_integers(const dnnl::primitive_desc_base& desc, const Product& product, const Roles& roles,
-                       const Windows& windows, bool transposed) {
+bool misreads_integers(const dnnl::primitive_desc_base& desc, const Product& product, const Windows& windows,
+                       bool transposed) {
   if (!is_integer(product.src.dtype)) return false;
   const std::string_view name = desc.impl_info_str();
   if (name.find("brdgmm") != std::string_view::npos) return product.weights_front && product.weights_front->zero_point;
   // Those of generated code; plain loops are slow, but right.
   if (name.find("jit_uni_int8") != std::string_view::npos && product.src_front && product.src_front->zero_point)
     return true;
-  return name.find("jit_") != std::string_view::npos && transposed && !covers_all_cells(roles, windows);
+  return name.find("jit_") != std::string_view::npos && transposed && !windows.each_cell_has_a_tap;
 }
 
 /// Images in row-major order that windows of one cell move over are matrices where they lie; with something behind the
@@ -313,7 +297,7 @@ const char* plan_forward(const Problem& problem, const Target& target, Primitive
     dnnl::primitive_attr attr = math_attr(target);
     understood = around.describe(attr, free);
     Desc made = understood ? describe(d, w, attr) : Desc();
-    while (made && (does_surroundings_slowly(made, product) || misreads_integers(made, product, roles, w, transposed)))
+    while (made && (does_surroundings_slowly(made, product) || misreads_integers(made, product, w, transposed)))
       if (!made.next_impl()) return Desc();
     return made;
   });

@@ -56,6 +56,18 @@ bool each_tap_has_a_cell(const Axis& axis) {
   return true;
 }
 
+bool each_cell_has_a_tap(const Axis& axis) {
+  for (int64_t cell = 0; cell < axis.wide; ++cell) {
+    bool found = false;
+    for (int64_t k = 0; k < axis.kernel && !found; ++k) {
+      const int64_t at = cell + axis.begin - k * axis.dilation;
+      found = at >= 0 && at % axis.stride == 0 && at / axis.stride < axis.narrow;
+    }
+    if (!found) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 dnnl::memory::data_type type_of(Dtype dtype) {
@@ -175,6 +187,7 @@ Windows windows_of(const Attrs& attrs, const Dims& wide, const Dims& narrow, con
     windows.end.push_back(end_pad(axis));
     windows.each_has_a_cell &= each_window_has_a_cell(axis);
     windows.each_tap_has_a_cell &= each_tap_has_a_cell(axis);
+    windows.each_cell_has_a_tap &= each_cell_has_a_tap(axis);
     windows.steps_stay_inside &= axis.narrow * axis.stride <= axis.wide + axis.begin;
   }
   return windows;

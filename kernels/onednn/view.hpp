@@ -40,6 +40,7 @@ struct Windows {
   dnnl::memory::dims strides, dilations, begin, end;
   bool each_has_a_cell = true;  ///< no window lies completely in the padding
   bool each_tap_has_a_cell = true;  ///< no tap of the kernel meets padding only
+  bool each_cell_has_a_tap = true;  ///< no cell of the wide tensor lies between windows or behind them
   bool steps_stay_inside = true;  ///< as many strides as there are windows do not leave the wide tensor
 };
 

@@ -241,7 +241,9 @@ void forget_engine(uint64_t identity) {
   if (identity == 0) ArenaPool::standard().release();
 }
 
-void forget_partition(uint64_t id) { cache().forget_partition(id); }
+void forget_partition(uint64_t id) {
+  if (constant_cache_capacity(EngineKind::cpu) > 0) cache().forget_partition(id);  // else nothing is kept
+}
 
 void set_cache_capacity(size_t executables) { cache().set_capacity(executables); }
 size_t cache_capacity() { return cache().capacity(); }

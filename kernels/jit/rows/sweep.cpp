@@ -3,6 +3,7 @@
 // are folded with each other before they meet the number, so that not every element waits for the one before it.
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <vector>
 
 #include "kernels/jit/rows/rows.hpp"
