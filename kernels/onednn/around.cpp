@@ -39,8 +39,9 @@ bool replace(const Problem& problem, const Expr& front, std::optional<Dequantize
   port = read;
   if (std::find(read.strides.begin(), read.strides.end(), 0) != read.strides.end()) return false;
   if (is_narrow_integer(read.dtype)) return true;
-  // a conversion to a wider type changes no product
-  return is_floating(read.dtype) && bits_of(read.dtype) <= bits_of(made) && !meaning->scale && !meaning->zero_point;
+  // a conversion to a wider type changes no product; bf16 and f16 are as wide, but neither holds the other's numbers
+  const bool is_exact = read.dtype == made || bits_of(read.dtype) < bits_of(made);
+  return is_floating(read.dtype) && is_exact && !meaning->scale && !meaning->zero_point;
 }
 
 /// Functions with an exponential or a logarithm: primitives compute them on a few rows at a time, behind the product,

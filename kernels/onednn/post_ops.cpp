@@ -132,11 +132,11 @@ class Chain {
 
   bool eltwise(algorithm what, float alpha = 0, float beta = 0) { return add({what, alpha, beta, -1}); }
 
-  /// alpha * value + beta, in one with a scaling right before.
+  /// alpha * value + beta, in one with a scaling right before, unless only the product of both is no normal number.
   bool linear(float alpha, float beta) {
     if (!ops.empty() && ops.back().algorithm == algorithm::eltwise_linear) {
       PostOp& last = ops.back();
-      if (last.beta == 0 || alpha == 1) {
+      if ((last.beta == 0 && std::isnormal(last.alpha * alpha)) || alpha == 1) {
         last = {algorithm::eltwise_linear, last.alpha * alpha, last.beta * alpha + beta, -1};
         return true;
       }
@@ -245,7 +245,7 @@ class Chain {
       case ExprOp::sub: return value_is_left ? linear(1, -number) : linear(-1, number);
       case ExprOp::mul: return linear(number, 0);
       case ExprOp::div:
-        if (value_is_left) return linear(1 / number, 0);
+        if (value_is_left) return std::isnormal(1 / number) && linear(1 / number, 0);
         return eltwise(algorithm::eltwise_pow, number, -1);
       case ExprOp::max: return clip(number, kInfinity);
       case ExprOp::min: return clip(-kInfinity, number);

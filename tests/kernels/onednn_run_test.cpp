@@ -78,6 +78,23 @@ TEST(onednn_run, operands_that_repeat_a_number_are_copied_once) {
   EXPECT_LE(bytes[1] + 64 * 63 * sizeof(float), bytes[0]);
 }
 
+/// Two scalings in one would be infinite, and 0 times that no number.
+TEST(onednn_run, scalings_are_not_joined_where_their_product_overflows) {
+  const TensorDesc square = dense_desc(Dtype::f32, {8, 8});
+  Problem problem = matmul(Dtype::f32, square, square, square);
+  ExprBuilder b(problem.back);
+  b.store(0, b.mul(b.mul(b.skeleton(), b.constant(1e30f)), b.constant(1e30f)));
+  Random random(5);
+  std::vector<Buffer> in;
+  in.push_back(random_buffer(square, random, {0, 0}));
+  in.push_back(random_buffer(square, random));
+  const Buffer zeros = random_buffer(square, random, {0, 0});
+  for (const Kernel& row : kernels_for(StepKind::matmul)) {
+    if (row.refuse(problem, {}) != nullptr) continue;
+    EXPECT_EQ(difference(run_kernel(row, problem, in, 1)[0], zeros, 0), "") << row.name;
+  }
+}
+
 TEST(onednn_run, what_follows_a_product_never_makes_it_plain_loops) {
   const auto rows = kernels_for(StepKind::matmul);
   const auto row = std::ranges::find(rows, std::string_view("matmul_any_onednn_f32"), &Kernel::name);
